@@ -1,94 +1,106 @@
-"""The form of a custom claim: rows of fields, converted into the document that the service takes.
+"""The form of a custom claim: a formset with a row for each request, converted into the claim that the service takes.
 
-Field names are ``d<row>-<field>`` and ``d<row>-c<condition>-<part>``; ``rows`` is the number of rows, and the buttons
-``more`` and ``fewer`` change it, with a script or without. A condition's name carries its type, as ``int:numaNode``.
+The buttons ``more`` and ``fewer`` change the number of rows, with a script or without. Rows are read as they were
+typed: the service reports invalid input. A condition's name carries its type, as ``int:numaNode``.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from django import forms
 
 from allocations.claims.cel import OPERATORS
 from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.model import CLASSES
+from frontend.base_form import Form
 
 MAX_ROWS = 8
 CONDITIONS = 2
+PREFIX = "row"
 DEVICES = {"gpu": "whole GPU", "mig": "MIG slice"}
 WORDS = {"==": "is", "!=": "is not", ">": "above", ">=": "at least", "<": "below", "<=": "at most", "in": "one of"}
-Values = Mapping[str, str]
+PLAIN = {"autocomplete": "off", "spellcheck": "false"}
+Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Condition:
-    at: str
-    name: str
-    operator: str
-    value: str
+class TypedField(forms.CharField):
+    """Text as it was typed; the initial value where nothing was sent, as in a row that was just added."""
+
+    def __init__(self, *, initial: str = "", widget: forms.Widget | None = None, **options: Any) -> None:
+        super().__init__(required=False, initial=initial, widget=widget or forms.TextInput(PLAIN), **options)
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return initial if data is None else data
 
 
-@dataclass(frozen=True)
-class Row:
-    """One request, or an alternative to the one before (``instead``), as it was typed."""
+class ConditionForm(Form):
+    name = TypedField(label="Where")
+    operator = TypedField(
+        label="Compared", initial="==", widget=forms.Select(choices=[(each, WORDS[each]) for each in OPERATORS])
+    )
+    value = TypedField(label="Value")
 
-    number: int
-    at: str
-    device: str
-    count: str
-    profile: str
-    shares: str
-    tolerate: str
-    cel: str
-    admin: bool
-    instead: bool
-    conditions: list[Condition]
+
+class RowForm(Form):
+    """One request, or an alternative to the one before (``instead``)."""
+
+    instead = forms.BooleanField(required=False, label="Instead of the one before, if that cannot be had")
+    device = TypedField(label="Device", initial="gpu")
+    count = TypedField(
+        label="How many",
+        initial="1",
+        help_text="A number, or all: all of a node.",
+        widget=forms.TextInput(PLAIN | {"size": "5"}),
+    )
+    profile = TypedField(label="MIG profile")
+    shares = TypedField(label="Shares of each", widget=forms.TextInput(PLAIN | {"inputmode": "numeric"}))
+    tolerate = TypedField(label="Tolerate the device taint", help_text="Its key, such as gpu.nvidia.com/xid.")
+    cel = TypedField(
+        label="CEL",
+        help_text="As it is; the API server tries it first.",
+        widget=forms.Textarea({"rows": "2", "spellcheck": "false"}),
+    )
+    admin = forms.BooleanField(required=False, label="Admin access: look at devices that others hold")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conditions = [ConditionForm(self.data, prefix=self.add_prefix(f"c{index}")) for index in range(CONDITIONS)]
+
+    def set_choices(self, schema: DeviceSchema) -> None:
+        """Offer what the devices publish."""
+        devices = [(kind, DEVICES[kind]) for kind in CLASSES if kind in schema.devices]
+        self.fields["device"].widget = forms.Select(choices=devices)
+        profiles = [("", "any"), *((name, name) for name in schema.profiles)]
+        self.fields["profile"].widget = forms.Select(choices=profiles)
+        names = [("", "no condition"), *((f"{each['type']}:{each['name']}", _example(each)) for each in _names(schema))]
+        for condition in self.conditions:
+            condition.fields["name"].widget = forms.Select(choices=names)
+
+
+RowFormSet = forms.formset_factory(RowForm, max_num=MAX_ROWS, absolute_max=MAX_ROWS)
 
 
 def is_claim(offering: str) -> bool:
     return offering.endswith("/claim")
 
 
-def rows(values: Values) -> list[Row]:
+def rows(values: Values) -> "forms.BaseFormSet[RowForm]":
     """Return the rows to show; one empty row at first."""
-    given = values.get("rows", "1")
-    count = int(given) if given.isascii() and given.isdigit() and len(given) < 3 else 1
-    count += ("more" in values) - ("fewer" in values)
-    return [_row(values, index) for index in range(max(1, min(count, MAX_ROWS)))]
-
-
-def _row(values: Values, index: int) -> Row:
-    at = f"d{index}"
-    return Row(
-        number=index + 1,
-        at=at,
-        device=values.get(f"{at}-device", "gpu"),
-        count=values.get(f"{at}-count", "1"),
-        profile=values.get(f"{at}-profile", ""),
-        shares=values.get(f"{at}-shares", ""),
-        tolerate=values.get(f"{at}-tolerate", ""),
-        cel=values.get(f"{at}-cel", ""),
-        admin=f"{at}-admin" in values,
-        instead=index > 0 and f"{at}-instead" in values,
-        conditions=[
-            Condition(
-                at=f"{at}-c{place}",
-                name=values.get(f"{at}-c{place}-name", ""),
-                operator=values.get(f"{at}-c{place}-operator", "=="),
-                value=values.get(f"{at}-c{place}-value", ""),
-            )
-            for place in range(CONDITIONS)
-        ],
-    )
+    sent = RowFormSet(values, prefix=PREFIX).total_form_count()
+    total = max(sent, 1) + ("more" in values) - ("fewer" in values)
+    management = {f"{PREFIX}-TOTAL_FORMS": max(1, min(total, MAX_ROWS)), f"{PREFIX}-INITIAL_FORMS": 0}
+    return RowFormSet(dict(values.items()) | management, prefix=PREFIX)
 
 
 def document(values: Values, sharing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claim as the REST API takes it. Invalid input is passed on: the service reports it."""
+    """Return the claim as the REST API takes it."""
     requests: list[dict[str, Any]] = []
     for row in rows(values):
-        if row.instead and "alternatives" not in requests[-1]:
+        is_alternative = bool(requests) and row["instead"].value()
+        if is_alternative and "alternatives" not in requests[-1]:
             requests[-1] = {"alternatives": [requests[-1]]}
-        (requests[-1]["alternatives"] if row.instead else requests).append(_choice(row))
+        (requests[-1]["alternatives"] if is_alternative else requests).append(_choice(row))
     built: dict[str, Any] = {"requests": requests}
     how, _, attribute = values.get("bind", "").partition(":")
     if attribute:
@@ -96,28 +108,33 @@ def document(values: Values, sharing: Mapping[str, Any]) -> dict[str, Any]:
     return built | ({"config": [{"sharing": dict(sharing)}]} if sharing else {})
 
 
-def _choice(row: Row) -> dict[str, Any]:
-    conditions = [condition for condition in row.conditions if condition.name]
+def _choice(row: RowForm) -> dict[str, Any]:
+    typed = _typed(row)
+    conditions = [each for each in map(_typed, row.conditions) if each["name"]]
     found: dict[str, Any] = {
-        "device": row.device,
-        "count": _number(row.count.strip() or "1"),
-        "profile": row.profile,
-        "attributes": [_requested(c) for c in conditions if not c.name.startswith("quantity:")],
-        "capacities": [_requested(c) for c in conditions if c.name.startswith("quantity:")],
-        "capacity": {"shares": row.shares} if row.shares else {},
-        "tolerations": [{"key": row.tolerate, "operator": "Exists"}] if row.tolerate else [],
-        "cel": [row.cel] if row.cel.strip() else [],
-        "admin_access": row.admin,
+        "device": typed["device"],
+        "count": _number(typed["count"].strip() or "1"),
+        "profile": typed["profile"],
+        "attributes": [_requested(each) for each in conditions if not each["name"].startswith("quantity:")],
+        "capacities": [_requested(each) for each in conditions if each["name"].startswith("quantity:")],
+        "capacity": {"shares": typed["shares"]} if typed["shares"] else {},
+        "tolerations": [{"key": typed["tolerate"], "operator": "Exists"}] if typed["tolerate"] else [],
+        "cel": [typed["cel"]] if typed["cel"].strip() else [],
+        "admin_access": typed["admin"],
     }
     return {name: value for name, value in found.items() if value or name == "count"}
 
 
-def _requested(condition: Condition) -> dict[str, Any]:
-    type_, _, name = condition.name.partition(":")
+def _typed(form: Form) -> dict[str, Any]:
+    return {field.name: field.value() for field in form}
+
+
+def _requested(condition: Mapping[str, str]) -> dict[str, Any]:
+    type_, _, name = condition["name"].partition(":")
     read = {"int": _number, "bool": _flag}.get(type_, str)
-    text = condition.value.strip()
-    value = [read(each.strip()) for each in text.split(",")] if condition.operator == "in" else read(text)
-    return {"name": name, "operator": condition.operator, "value": value}
+    text = condition["value"].strip()
+    value = [read(each.strip()) for each in text.split(",")] if condition["operator"] == "in" else read(text)
+    return {"name": name, "operator": condition["operator"], "value": value}
 
 
 def _number(text: str) -> int | str:
@@ -130,25 +147,24 @@ def _flag(text: str) -> bool | str:
 
 def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[str, Any]:
     """Return the context of the template."""
-    listed = schema.document()
+    found = rows(values)
+    for row in found:
+        row.set_choices(schema)
     return {
-        "rows": rows(values),
+        "rows": found,
         "bind": values.get("bind", ""),
-        "devices": {kind: DEVICES[kind] for kind in CLASSES if kind in schema.devices},
         "profiles": schema.profiles,
-        "names": [*listed["capacities"], *listed["attributes"]],
-        "operators": {operator: WORDS[operator] for operator in OPERATORS},
+        "names": _names(schema),
         "shareable": schema.shareable,
         "is_operator": is_operator,
-        "has_room": len(rows(values)) < MAX_ROWS,
+        "has_room": len(found) < MAX_ROWS,
     }
 
 
-def field_label(field: str) -> str:
-    """Return ``Request 1, count: `` for ``claim.requests[0].count``; "" for a field outside the claim."""
-    if not field.startswith("claim."):
-        return ""
-    parts = field.removeprefix("claim.").split(".")
-    said = [re.sub(r"\[(\d+)\]$", lambda match: f" {int(match[1]) + 1}", part) for part in parts]
-    said[0] = re.sub(r"^requests (\d+)$", r"request \1", said[0])
-    return f"{', '.join(said).capitalize()}: "
+def _names(schema: DeviceSchema) -> list[dict[str, Any]]:
+    listed = schema.document()
+    return [*listed["capacities"], *listed["attributes"]]
+
+
+def _example(listed: dict[str, Any]) -> str:
+    return f"{listed['name']} ({listed['values'][0]}{' …' if len(listed['values']) > 1 else ''})"

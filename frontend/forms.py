@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
@@ -15,7 +14,7 @@ from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
 from allocations.requests.period import MAX_DURATION
 from frontend import claim_form
-from portal.core.errors import Problem
+from frontend.base_form import Form
 from portal.tenants.models import Project, Scope
 
 MAX_HOURS = MAX_DURATION.days * 24
@@ -32,27 +31,6 @@ CONSTRAINT_CHOICES = {
     "distinct_gpus": "each on a GPU of its own",
 }
 STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
-
-
-class Renderer(DjangoTemplates):
-    """Renders every field alike: label, help, errors, and the input tied to them."""
-
-    field_template_name = "frontend/field.html"
-
-
-class Form(forms.Form):
-    default_renderer = Renderer
-    use_required_attribute = True
-
-    def add_problem(self, problem: Problem) -> None:
-        """Add the errors of a refusal, each at its field if the form has it."""
-        for name, messages in problem.errors.items():
-            known = name in self.fields
-            self.add_error(
-                name if known else None, [f"{'' if known else claim_form.field_label(name)}{m}" for m in messages]
-            )
-        if not problem.errors:
-            self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
 
 
 def _hours(**options: Any) -> forms.DecimalField:

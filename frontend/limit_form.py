@@ -4,7 +4,7 @@ from django import forms
 from django.http import QueryDict
 
 from allocations.limits.services import LimitSpec
-from frontend.forms import Form
+from frontend.base_form import Form
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from frontend.forms import Form
+from frontend.base_form import Form
 from portal.core.errors import Problem
 from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX, OBJECT_KINDS, ObjectKind
 

@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import QuerySet
 
 from allocations.projects import archive
-from frontend.forms import Form
+from frontend.base_form import Form
 from portal.core.errors import Invalid, Problem
 from portal.tenants.models import Department, Egress, Exposure, PodSecurity, Project, Role, Team
 

@@ -16,6 +16,7 @@ from allocations.domain.allocation_spec import LABELLED, AllocationRequest
 from allocations.requests import forecast, selectors
 from allocations.requests.preview import Preview, preview_request
 from frontend import claim_form, form_idempotency
+from frontend.base_form import field_label
 from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
@@ -116,7 +117,7 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         spec = form.spec()
         seen = preview_request(request.user, spec)
     except Invalid as problem:
-        words = (f"{claim_form.field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
+        words = (f"{field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
         return EMPTY_SUMMARY | {"unclear": " ".join(words)}
     except (Forbidden, Refused) as problem:
         return EMPTY_SUMMARY | {"unclear": f"{problem.detail} {problem.hint}"}

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.projects import organization
 from allocations.projects.organization import ACTION
-from frontend.forms import Form
+from frontend.base_form import Form
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import tree
 from frontend.tenant_forms import DepartmentForm, NewDepartmentForm, NewProjectForm, NewTeamForm, TeamForm

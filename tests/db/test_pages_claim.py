@@ -1,5 +1,7 @@
 """The fields of a custom claim on the request form: from a flavor's device schema, without a script."""
 
+import re
+
 import pytest
 
 from allocations.models import Allocation
@@ -10,6 +12,7 @@ from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 ASK = {"project": "vision-train", "offering": "h100/claim", "count": "1", "length": "8"}
+ROWS = "row-TOTAL_FORMS"
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 
@@ -40,22 +43,25 @@ def test_its_share_of_cpu_and_memory_follows_what_it_takes(browser):
     Flavor.objects.update(node_cpu_millicores=23_000, node_memory_mib=240_000, node_pods=28)
     assert "With CPU and memory of its node by what it takes." in text(browser.get("/request"))
     part = text(
-        browser.get("/request/preview", ASK | {"rows": "1", "d0-device": "mig", "d0-profile": "3g.40gb"}, headers=HTMX)
+        browser.get(
+            "/request/preview", ASK | {ROWS: "1", "row-0-device": "mig", "row-0-profile": "3g.40gb"}, headers=HTMX
+        )
     )
     assert "With 11.5 CPU and 117 GiB of memory for its pods." in part
 
 
 def test_rows_come_and_go_without_a_script(browser):
-    more = browser.get("/request", ASK | {"rows": "1", "more": "1", "d0-count": "3"}).context["claim"]["rows"]
-    assert [(row.number, row.count) for row in more] == [(1, "3"), (2, "1")]
-    fewer = browser.get("/request", ASK | {"rows": "2", "fewer": "1"}).context["claim"]["rows"]
+    more = browser.get("/request", ASK | {ROWS: "1", "more": "1", "row-0-count": "3"})
+    assert [row["count"].value() for row in more.context["claim"]["rows"]] == ["3", "1"]
+    assert re.findall(r"<h3>(Request \d)</h3>", text(more)) == ["Request 1", "Request 2"]
+    fewer = browser.get("/request", ASK | {ROWS: "2", "fewer": "1"}).context["claim"]["rows"]
     assert len(fewer) == 1
     for nonsense in ("", "-1", "99999", "²", "x"):
-        assert len(browser.get("/request", ASK | {"rows": nonsense}).context["claim"]["rows"]) <= 8
+        assert len(browser.get("/request", ASK | {ROWS: nonsense}).context["claim"]["rows"]) in range(1, 9)
 
 
 def test_two_gpus_below_one_root(browser):
-    claim = claim_of(browser, **{"rows": "1", "d0-device": "gpu", "d0-count": "2", "bind": f"match:{ROOT}"})
+    claim = claim_of(browser, **{ROWS: "1", "row-0-device": "gpu", "row-0-count": "2", "bind": f"match:{ROOT}"})
     assert claim["requests"] == [{"device": "gpu", "count": 2}]
     assert claim["constraints"] == [{"match_attribute": ROOT}]
     assert claim["built"]["units"] == {"gpu-portal.io/compute-slices": 14, "gpu-portal.io/memory-slices": 16}
@@ -65,20 +71,20 @@ def test_conditions_alternatives_tolerations_and_sharing(browser):
     claim = claim_of(
         browser,
         **{
-            "rows": "3",
-            "d0-device": "mig",
-            "d0-profile": "3g.40gb",
-            "d1-instead": "on",
-            "d1-device": "mig",
-            "d1-c0-name": "quantity:memory",
-            "d1-c0-operator": ">=",
-            "d1-c0-value": "19Gi",
-            "d1-c1-name": "int:resource.kubernetes.io/numaNode",
-            "d1-c1-operator": "in",
-            "d1-c1-value": "0, 1",
-            "d2-device": "mig",
-            "d2-profile": "1g.10gb",
-            "d2-tolerate": "gpu.nvidia.com/xid",
+            ROWS: "3",
+            "row-0-device": "mig",
+            "row-0-profile": "3g.40gb",
+            "row-1-instead": "on",
+            "row-1-device": "mig",
+            "row-1-c0-name": "quantity:memory",
+            "row-1-c0-operator": ">=",
+            "row-1-c0-value": "19Gi",
+            "row-1-c1-name": "int:resource.kubernetes.io/numaNode",
+            "row-1-c1-operator": "in",
+            "row-1-c1-value": "0, 1",
+            "row-2-device": "mig",
+            "row-2-profile": "1g.10gb",
+            "row-2-tolerate": "gpu.nvidia.com/xid",
             "strategy": "TimeSlicing",
         },
     )
@@ -94,21 +100,31 @@ def test_conditions_alternatives_tolerations_and_sharing(browser):
 
 def test_what_is_wrong_is_said_at_its_place_and_nothing_typed_is_lost(browser):
     key = browser.get("/request").context["key"]
-    answer = browser.post("/request", ASK | {"key": key, "rows": "1", "d0-count": "lots"})
+    answer = browser.post("/request", ASK | {"key": key, ROWS: "1", "row-0-count": "lots"})
     assert answer.status_code == 400
     assert "Request 1, count: " in text(answer)
     assert 'value="lots"' in text(answer)
 
 
+def test_conditions_come_back_as_they_were_typed(browser):
+    typed = {"row-0-c0-name": "quantity:memory", "row-0-c0-operator": "<=", "row-0-c0-value": "lots"}
+    page = text(browser.get("/request", ASK | {ROWS: "1", "more": "1"} | typed))
+    assert re.findall(r'<option value="([^"]+)" selected', page.split('id="claim"')[1].split('id="id_bind"')[0]) == [
+        *("gpu", "quantity:memory", "&lt;=", "=="),
+        *("gpu", "==", "=="),
+    ]
+    assert 'value="lots"' in page
+
+
 def test_the_preview_tells_price_and_fit_of_a_claim(browser):
-    part = text(browser.get("/request/preview", ASK | {"rows": "1", "d0-count": "2"}, headers={"HX-Request": "true"}))
+    part = text(browser.get("/request/preview", ASK | {ROWS: "1", "row-0-count": "2"}, headers={"HX-Request": "true"}))
     assert "Fits now" in part
     assert "6.40 EUR" in part
     assert "&quot;claim&quot;" in part
 
 
 def test_only_operators_see_and_may_use_cel(browser, team):
-    values = ASK | {"rows": "1", "d0-cel": "true"}
+    values = ASK | {ROWS: "1", "row-0-cel": "true"}
     assert "for operators only" in text(browser.get("/request/preview", values, headers={"HX-Request": "true"}))
     operator = browser_of(person(team, platform_role="operator"))
-    assert "d0-cel" in text(operator.get("/request", ASK))
+    assert "row-0-cel" in text(operator.get("/request", ASK))

@@ -34,7 +34,7 @@ def h100_node(team: Team, gpus: int = 4) -> None:
     MirrorObject.objects.bulk_create(rows)
     cluster = Cluster.objects.get(slug=LOCAL)
     sync(cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.observed_object(row)) for row in rows]), {})
-    catalog.accept_flavor("system", cluster.flavors.get())
+    catalog.accept_flavor("system", cluster.flavors.get(name="h100"))
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), gpus)
     prices.price()
 
