@@ -94,6 +94,20 @@ def test_defaults_that_are_written_are_the_same_request_as_those_left_out(api, w
     assert Allocation.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "written"),
+    [
+        ("projects", {"slug": "vision-new", "name": "New", "team": "vision"}, {"namespace": "vision-new"}),
+        ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}, {"currency": "EUR"}),
+    ],
+)
+def test_a_default_that_depends_on_the_rest_may_be_written_too(path, body, written, api):
+    operator = client(person(platform_role="operator"))
+    first, second = (post(operator, each, f"/api/v1/{path}") for each in (body, {**body, **written}))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert second["Idempotent-Replayed"] == "true"
+
+
 def test_the_same_time_in_another_zone_is_the_same_request(api):
     end = (datetime.now(UTC) + timedelta(days=1)).replace(microsecond=0)
     zones = (UTC, timezone(timedelta(hours=2)))

@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
-from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
 from portal.api.schemas.problem_output import refusals
-from quotas.costs import pricing, services
+from quotas.costs import pricing, selectors, services
 from quotas.costs.models import Price
 
 FLAVOR = OpenApiParameter("flavor", OpenApiTypes.STR, description="Several with commas.")
@@ -37,6 +37,10 @@ class NewPrice(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
+def _meaning(values: dict[str, Any]) -> dict[str, Any]:
+    return {"currency": selectors.currency(), **stated(values)}
+
+
 @extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(PriceOut))
 @extend_schema(
     methods=["POST"],
@@ -47,7 +51,7 @@ class NewPrice(Body):
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
-@idempotent(NewPrice)
+@idempotent(NewPrice, _meaning)
 def prices(request: Request) -> Response:
     """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators)."""
     if request.method == "GET":

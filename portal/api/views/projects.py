@@ -16,7 +16,7 @@ from allocations.projects import archive as project_archive
 from allocations.projects import organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
-from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
@@ -140,6 +140,10 @@ class GuardOut(serializers.Serializer):
     would_refuse = UngatedOut(many=True)
 
 
+def _meaning(values: dict[str, Any]) -> dict[str, Any]:
+    return {"namespace": values["slug"], **stated(values)}
+
+
 @extend_schema(methods=["GET"], parameters=[TEAM], responses=page_schema(ProjectOut))
 @extend_schema(
     methods=["POST"],
@@ -150,7 +154,7 @@ class GuardOut(serializers.Serializer):
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
-@idempotent(NewProject)
+@idempotent(NewProject, _meaning)
 def projects(request: Request) -> Response:
     """List the projects the caller may see; `?team=` filters by team. POST creates one, or adopts a namespace
     (operators).
