@@ -5,6 +5,7 @@ DRF's own fields are lenient: they take "2", 2.0 and true for a count. A wrong g
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -21,6 +22,8 @@ from portal.core.errors import Invalid, InvalidReason
 
 TIMES = ("hours", "starts_at", "ends_at", "give_up_at", "give_up_after")
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+MOST_TOLD = 20
+"""Fields that are given twice of which an error tells."""
 REASONS: dict[str, InvalidReason] = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
 
 
@@ -44,8 +47,8 @@ class Parser(JSONParser):
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(name for name, _ in pairs)
+        twice = sorted(name for name, count in counts.items() if count > 1)[:MOST_TOLD]
         raise Invalid({name: ["The body has this field more than once. Give it once."] for name in twice})
     return found
 
