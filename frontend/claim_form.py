@@ -93,6 +93,11 @@ def rows(values: Values) -> "forms.BaseFormSet[RowForm]":
     return RowFormSet(dict(values.items()) | management, prefix=PREFIX)
 
 
+def is_resized(values: Values) -> bool:
+    """Return whether a button changed the number of rows."""
+    return "more" in values or "fewer" in values
+
+
 def document(values: Values, sharing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the claim as the REST API takes it."""
     requests: list[dict[str, Any]] = []

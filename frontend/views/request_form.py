@@ -8,6 +8,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
+from django_htmx.http import trigger_client_event
 
 from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability
@@ -44,7 +45,8 @@ def request_form(request: PageRequest) -> HttpResponse:
         return _send(request, projects)
     values = _values(request, projects)
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
-    return _page(request, projects, form, values)
+    response = _page(request, projects, form, values)
+    return trigger_client_event(response, "rows-changed", after="settle") if claim_form.is_resized(values) else response
 
 
 @require_safe

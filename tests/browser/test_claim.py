@@ -1,10 +1,16 @@
-"""A custom claim in the browser: its rows come and go, with scripts and without, and keep what was typed."""
+"""A custom claim in the browser: its rows come and go, with scripts and without, and keep what was typed; the summary
+follows.
+"""
+
+import re
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.support.browser import sign_in
 from tests.support.claim_rows import h100_node
+
+TWO_DEVICES = re.compile('"device".*"device"', re.DOTALL)
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -20,9 +26,11 @@ def test_adds_and_removes_requests_of_a_claim_and_keeps_what_was_typed(open_page
     first.get_by_label("Value").first.fill("40Gi")
     page.get_by_role("button", name="Another request").click()
     expect(second.get_by_label("How many")).to_have_value("1")
+    expect(page.locator("#curl")).to_have_text(TWO_DEVICES)
     expect(first.get_by_label("How many")).to_have_value("2")
     expect(first.get_by_label("Compared").first).to_have_value(">=")
     expect(first.get_by_label("Value").first).to_have_value("40Gi")
     page.get_by_role("button", name="Without the last").click()
     expect(second).to_have_count(0)
+    expect(page.locator("#curl")).not_to_have_text(TWO_DEVICES)
     expect(first.get_by_label("Where").first).to_have_value("quantity:memory")
