@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from django.conf import settings as django_settings
 from django.test import override_settings
+from rest_framework.test import APIClient
 
 from portal.cli import waiting
 from portal.cli.main import cli
@@ -23,6 +24,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.support import api_contract
 from tests.support.fleet import fleet
+from tests.support.people import client
 
 Run = Callable[..., Result]
 
@@ -44,17 +46,26 @@ def answers_as_described() -> Iterator[None]:
 
 
 @pytest.fixture
+def fleet_of_two_teams(team: Team, other_team: Team, project: Project) -> None:
+    """Give teams vision and language a small fleet."""
+    fleet(team, other_team)
+
+
+@pytest.fixture
+def api(fleet_of_two_teams: None, member: User) -> APIClient:
+    """Return a REST client of a member of team vision."""
+    return client(member)
+
+
+@pytest.fixture
 def signed_in(
     live_server: Any,
-    team: Team,
-    other_team: Team,
-    project: Project,
+    fleet_of_two_teams: None,
     member: User,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> str:
     """Put the member's token and the address of the live server into the environment; return the address."""
-    fleet(team, other_team)
     _, secret = tenants.issue_token(member, "cli", ["read", "request"], timedelta(days=1))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("GPU_PORTAL_URL", live_server.url)

@@ -9,10 +9,9 @@ from allocations.lifecycle import transitions
 from allocations.models import Allocation
 from portal.core.models import WorkItem
 from quotas.catalog.models import Flavor
-from tests.support.fleet import allocate, fleet
-from tests.support.people import client, person
+from tests.support.fleet import allocate
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/allocations"
 FIELDS = {
     *("id", "name", "phase", "outcome", "reason", "message", "mode", "offering", "count", "project", "team"),
@@ -21,17 +20,6 @@ FIELDS = {
     *("reservation", "devices", "cost", "objects"),
 }
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 def ask(api, **body):

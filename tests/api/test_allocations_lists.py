@@ -8,23 +8,12 @@ from allocations.reconcile.metering.ledger import key
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.metering import services as metering
-from tests.support.fleet import allocate, fleet
-from tests.support.people import client, person
+from tests.support.fleet import allocate
+from tests.support.people import person
 from tests.support.quotas import attribution
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/allocations"
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 def names(api, query=""):

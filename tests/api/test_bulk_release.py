@@ -8,22 +8,11 @@ from allocations.models import Allocation
 from allocations.requests import bulk_release
 from portal.core.models import AuditEntry
 from portal.tenants import services as tenants
-from tests.support.fleet import allocate, fleet
+from tests.support.fleet import allocate
 from tests.support.people import client, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/allocations/release"
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 def release(api: Any, **body: Any) -> Any:

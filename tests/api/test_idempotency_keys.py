@@ -9,24 +9,12 @@ from drf_spectacular.generators import SchemaGenerator
 from allocations.models import Allocation
 from portal.core.models import IdempotentReply
 from portal.http.idempotency import digest_of
-from tests.support.fleet import fleet
 from tests.support.people import client, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/allocations"
 SECRETS = {"/api/v1/tokens", "/api/v1/credentials"}
 MINIMAL = {"project": "vision-train", "offering": "l40s/whole"}
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 def post(api: Any, body: dict[str, Any], path: str = URL) -> Any:

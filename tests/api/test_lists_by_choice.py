@@ -8,22 +8,11 @@ from django.urls import URLPattern
 from allocations.models import Allocation
 from portal.api.http.openapi import page_of
 from portal.api.urls import v1
-from tests.support.fleet import allocate, fleet
+from tests.support.fleet import allocate
 from tests.support.people import client, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/allocations"
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 @pytest.fixture

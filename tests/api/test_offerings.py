@@ -12,23 +12,12 @@ from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import services as limits
 from quotas.metering import services as metering
-from tests.support.fleet import allocate, fleet
+from tests.support.fleet import allocate
 from tests.support.people import client, person
 from tests.support.quotas import attribution
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/offerings"
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 def nodes_tell() -> None:

@@ -7,24 +7,12 @@ import pytest
 from allocations.domain.held_time import HeldTime
 from allocations.models import Allocation
 from portal.core import clock
-from tests.support.fleet import allocate, fleet
+from tests.support.fleet import allocate
 from tests.support.pages import held
-from tests.support.people import client, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
 URL = "/api/v1/allocations"
 ASKED = {"project": "vision-train", "offering": "l40s/whole"}
-
-
-@pytest.fixture
-def member(team, other_team, project):
-    fleet(team, other_team)
-    return person(team)
-
-
-@pytest.fixture
-def api(member):
-    return client(member)
 
 
 def times(body):

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from allocations.cluster import names
 from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.objects import Snapshot
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
-from allocations.models import Allocation, MirrorObject
+from allocations.models import Allocation
 from allocations.reconcile import recovery
 from allocations.requests.preview import preview_request
 from portal.core import clock
@@ -28,6 +27,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
+from tests.support.observed import mirror_lease
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
@@ -207,17 +207,7 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
         allocate(member, project)
     row = started(row)
     row.number = 1
-    MirrorObject.objects.create(
-        cluster_id=LOCAL,
-        kind="Workload",
-        namespace=project.namespace,
-        name=names.lease(row.name),
-        uid="u",
-        resource_version=1,
-        allocation=row.name,
-        facts={"record": spec_of_row.record(row, spec_of_row.spec(row)).to_text()},
-        seen_at=clock.now(),
-    )
+    mirror_lease(row)
     recovery.adopt(LOCAL, project.namespace)
     assert list(Allocation.objects.order_by("number").values_list("number", flat=True)) == [0, 1, 2]
     row.refresh_from_db()

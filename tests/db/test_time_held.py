@@ -7,13 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from allocations.cluster import names
 from allocations.cluster.manifests import lease
 from allocations.domain.objects import Slice, Snapshot
 from allocations.domain.phases import Ending, Outcome, outcome
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
-from allocations.models import Allocation, MirrorObject
+from allocations.models import Allocation
 from allocations.reconcile import deadlines, recovery
 from allocations.reconcile.metering.attribution import attribution
 from allocations.requests import forecast, services
@@ -22,6 +21,7 @@ from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
+from tests.support.observed import mirror_lease
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
@@ -179,17 +179,7 @@ def test_what_waits_is_expected_to_end_after_all_of_its_hours(row):
 def test_what_is_made_again_from_its_lease_has_the_hours_that_were_left(row, project):
     held(row, 1, 4)
     row, _ = look(row, 5)
-    MirrorObject.objects.create(
-        cluster_id=LOCAL,
-        kind="Workload",
-        namespace=project.namespace,
-        name=names.lease(row.name),
-        uid="u",
-        resource_version=1,
-        allocation=row.name,
-        facts={"record": spec_of_row.record(row, spec_of_row.spec(row)).to_text()},
-        seen_at=clock.now(),
-    )
+    mirror_lease(row)
     pk = row.pk
     UsageInterval.objects.all().delete()
     Allocation.objects.all().delete()

@@ -6,7 +6,9 @@ from typing import Any
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
-from allocations.models import Allocation
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation, MirrorObject
+from portal.core import clock
 
 T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
 DEVICES = [{"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-1"}]
@@ -48,3 +50,18 @@ def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool 
         seen(claim(row, revision, DEVICES), seconds, live=live),
         seen(holder(row, revision + 1), seconds, live=live),
     ]
+
+
+def mirror_lease(row: Allocation) -> None:
+    """Mirror the lease of the allocation, with the record from which the row can be created again."""
+    MirrorObject.objects.create(
+        cluster_id=row.project.cluster_id,
+        kind="Workload",
+        namespace=row.project.namespace,
+        name=names.lease(row.name),
+        uid="u",
+        resource_version=1,
+        allocation=row.name,
+        facts={"record": spec_of_row.record(row, spec_of_row.spec(row)).to_text()},
+        seen_at=clock.now(),
+    )
