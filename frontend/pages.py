@@ -18,7 +18,7 @@ from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
 from portal.health import EXPECTED
-from portal.http import counters, person_limits
+from portal.http import counters, early_refusals, person_limits
 from portal.http.middleware import AuthenticatedHttpRequest
 
 log = structlog.get_logger(__name__)
@@ -96,6 +96,7 @@ def _count(request: PageRequest) -> None:
     """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time."""
     limit = settings.PAGE_REQUESTS_PER_MINUTE
     if wait_s := counters.hit(f"page:{request.user.pk}", limit):
+        early_refusals.remember(request, wait_s)
         raise TooManyRequests(f"At most {limit} pages a minute.", wait_s)
     person_limits.admit(request, request.user.pk)
 

@@ -97,6 +97,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
+    "portal.http.early_refusals.refuse_early",
     "portal.http.person_limits.limit_person",
     "portal.http.compression.compress_for_tokens",
     "portal.http.rate_limit_fields.rate_limit_fields",

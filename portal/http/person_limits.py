@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 
 from portal.core.errors import TooManyRequests
 from portal.core.slots import Slots
-from portal.http import counters
+from portal.http import counters, early_refusals
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 WINDOW_S = 30
@@ -37,6 +37,7 @@ def admit(request: HttpRequest, person: int) -> None:
     """
     request.META[PERSON] = person
     if wait_s := counters.wait_if_counted(_name(person), _limit_ms(), WINDOW_S):
+        early_refusals.remember(request, wait_s)
         seconds = f"{_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
         raise TooManyRequests(f"Your requests took more than {seconds}.", wait_s)
     request.META[SLOT].enter_context(_slots_of(person).one())

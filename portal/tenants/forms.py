@@ -6,7 +6,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 
 from portal.core.errors import Busy
-from portal.http import address_limits, counters
+from portal.http import address_limits, counters, early_refusals
 from portal.tenants import sign_in
 
 RETRY_UNCOUNTED_S = int(counters.PAUSE_S)
@@ -46,6 +46,7 @@ class SignInForm(AuthenticationForm):
         if self.request is None:
             return None
         if wait_s := address_limits.failed_sign_ins_wait(self.request):
+            early_refusals.remember(self.request, wait_s)
             return _throttled(wait_s, "Too many failed sign-ins from your address, which others may share.")
         key = f"login:{address_limits.network(self.request)}:{name}"
         if wait_s := counters.count(key, settings.LOGINS_PER_MINUTE):

@@ -4,7 +4,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from portal.http import address_limits, counters, person_limits, rate_limit_fields
+from portal.http import address_limits, counters, early_refusals, person_limits, rate_limit_fields
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it loads its views
@@ -22,7 +22,9 @@ class PersonThrottle(BaseThrottle):
         use = counters.use(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
         request._request.META[rate_limit_fields.USE] = use
         self.wait_s = use.wait_s if use else 0
-        if person and not self.wait_s:
+        if self.wait_s:
+            early_refusals.remember(request._request, self.wait_s)
+        elif person:
             person_limits.admit(request._request, person)
         return self.wait_s == 0
 
