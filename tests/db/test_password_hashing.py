@@ -93,6 +93,20 @@ def test_of_16_at_once_no_more_are_hashed_together_than_there_are_slots(monkeypa
 
 
 @pytest.mark.django_db
+def test_a_password_that_djangos_own_hasher_hashed_is_right_and_is_hashed_anew_at_sign_in(client):
+    user = person()
+    user.password = Argon2PasswordHasher().encode("a long enough secret", "salt-of-the-user")
+    user.save()
+    answer = client.post(
+        "/login", {"username": user.username, "password": "a long enough secret"}, REMOTE_ADDR="203.0.113.7"
+    )
+    assert answer.status_code == 302
+    user.refresh_from_db()
+    assert user.password.startswith("argon2$argon2id$v=19$m=47104,t=1,p=1$")
+    assert check_password("a long enough secret", user.password)
+
+
+@pytest.mark.django_db
 def test_a_page_of_the_admin_that_finds_no_slot_says_so(slots, client):
     operator, user = person(platform_role="operator"), person()
     client.force_login(operator)
