@@ -5,8 +5,10 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from portal.core import threads
 from portal.http.chunked import declare_length
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+threads.share_often()
 
 application = declare_length(get_wsgi_application(), settings.BODY_LIMIT_BYTES)

@@ -17,7 +17,7 @@ from allocations.reconcile import watch_epoch
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from allocations.reconcile.usage_pace import UsagePace
 from portal.clusters import registry
-from portal.core import heartbeat
+from portal.core import heartbeat, threads
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -33,6 +33,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: object, **options: object) -> None:
+        threads.share_often()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
