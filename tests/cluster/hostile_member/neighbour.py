@@ -42,7 +42,9 @@ def _until(events: Iterator[Object], is_met: Callable[[Object], bool]) -> None:
 
 class Neighbour:
     def __init__(self, url: str, token: str, logins: list[Login], tenant: ApiClient, project: Project) -> None:
-        """``url`` is the portal's. ``token`` and ``tenant`` (kubectl) belong to the first of ``logins``."""
+        """``url`` is the portal's. ``token`` and ``tenant`` (kubectl) belong to the first of ``logins``; the
+        second opens pages.
+        """
         self._url, self._web, self._tenant, self._project = url, Web(url, token), tenant, project
         self._logins = logins
 
@@ -89,7 +91,7 @@ class Neighbour:
     def _pages(self) -> Callable[[Record], None]:
         """Open each page once, in a browser's session."""
         session = requests.Session()
-        self._signed_in(session, self._logins[0])
+        self._signed_in(session, self._logins[1])
         team = self._project.team.slug
         pages = {
             "page of one's own GPUs": "/",
