@@ -70,6 +70,7 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
         patch_vary_headers(response, ["HX-Request"])
         return response
 
+    setattr(wrapper, early_refusals.IS_LIMITED, True)
     return never_cache(wrapper)
 
 
@@ -96,8 +97,9 @@ def _count(request: PageRequest) -> None:
     """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time."""
     limit = settings.PAGE_REQUESTS_PER_MINUTE
     if wait_s := counters.hit(f"page:{request.user.pk}", limit):
-        early_refusals.remember(request, wait_s)
-        raise TooManyRequests(f"At most {limit} pages a minute.", wait_s)
+        detail = f"At most {limit} pages a minute."
+        early_refusals.remember(request, detail, wait_s)
+        raise TooManyRequests(detail, wait_s)
     person_limits.admit(request, request.user.pk)
 
 

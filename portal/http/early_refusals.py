@@ -5,96 +5,106 @@ wait as long as Retry-After says would keep a processor busy with refusals. So e
 and until when; after `PATIENCE` refusals further ones are made of these alone.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.urls import reverse
+from django.urls import Resolver404, resolve, reverse
 
 from portal.core.errors import TooManyRequests
-from portal.http import client_address, middleware
+from portal.http import address_limits
 
 PATIENCE = 5
 REMEMBERED = 10_000
 """Clients; beyond them the one refused first is forgotten, and refused by the limit itself."""
-
-
-class Key(NamedTuple):
-    """A client (a digest of its credentials, or its network) and what it was refused: all of REST, or one page."""
-
-    client: str
-    what: str
+IS_LIMITED = "is_limited"
+"""Attribute of a view of pages whose requests are counted as the person's."""
 
 
 @dataclass
-class Told:
-    """Until when a client has to wait, in seconds since the epoch, and how often it was told so."""
+class Refusals:
+    """Until when a client has to wait, in seconds since the epoch, the sentence that says why, and their number."""
 
-    until: float
-    times: int = 0
+    until: int
+    detail: str
+    count: int = 0
 
 
-_told: dict[Key, Told] = {}
+_refusals: dict[bytes, Refusals] = {}
 _lock = Lock()
 
 
-def remember(request: HttpRequest, wait_s: int) -> None:
-    """Note that requests like this one are refused for `wait_s` seconds from now on."""
-    key, now = _key(request), time.time()
+def remember(request: HttpRequest, detail: str, wait_s: int) -> None:
+    """Note that the client's requests are refused for `wait_s` seconds from the present whole second on."""
+    client, now = _client(request), int(time.time())
+    if client is None:
+        return
     with _lock:
-        told = _told.get(key)
-        if told is None or told.until <= now:
-            _told.pop(key, None)
-            told = _told[key] = Told(now + wait_s)
-            if len(_told) > REMEMBERED:
-                del _told[next(iter(_told))]
-        told.times += 1
+        found = _refusals.get(client)
+        if found is None or found.until <= now:
+            _refusals.pop(client, None)
+            found = _refusals[client] = Refusals(now + wait_s, detail)
+            if len(_refusals) > REMEMBERED:
+                del _refusals[next(iter(_refusals))]
+        found.count += 1
 
 
 def refuse_early(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Answer a request with 429 if its like was refused `PATIENCE` times and the client still has to wait."""
+    """Answer a request with 429 if the client was refused `PATIENCE` times and still has to wait."""
 
-    def middleware(request: HttpRequest) -> HttpResponse:
-        wait_s = _wait_s(_key(request)) if _told else 0
-        return _refusal(request, wait_s) if wait_s else get_response(request)
+    def answer(request: HttpRequest) -> HttpResponse:
+        found = _found(request) if _refusals else None
+        wait_s = found.until - int(time.time()) if found else 0
+        return _refusal(request, found.detail, wait_s) if found and wait_s > 0 else get_response(request)
 
-    return middleware
+    return answer
 
 
-def _wait_s(key: Key) -> int:
+def _found(request: HttpRequest) -> Refusals | None:
+    client = _client(request)
     with _lock:
-        told = _told.get(key)
-    return max(0, math.ceil(told.until - time.time())) if told is not None and told.times >= PATIENCE else 0
+        found = _refusals.get(client) if client else None
+    return found if found and found.count >= PATIENCE else None
 
 
-def _key(request: HttpRequest) -> Key:
-    """Return the key of a request. Passwords are refused by network, since they come with no credentials yet."""
-    if request.path == reverse("login") and request.method == "POST":
-        return Key(_network(request), f"POST {request.path}")
-    credentials = f"{request.headers.get('Authorization', '')} {request.COOKIES.get(settings.SESSION_COOKIE_NAME, '')}"
-    client = sha256(credentials.encode()).hexdigest() if credentials.strip() else _network(request)
-    return Key(client, "/api/" if _is_rest(request) else f"{request.method} {request.path}")
+def _client(request: HttpRequest) -> bytes | None:
+    """Return a digest of the credentials that a request is counted by, or of its network; None if it is not limited.
 
-
-def _network(request: HttpRequest) -> str:
-    return client_address.network(middleware.address(request))
+    REST and pages are told apart, since their limits are; passwords come with no credentials yet.
+    """
+    session = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+    if _is_rest(request):
+        scope, token = "rest", request.headers.get("Authorization", "").partition(" ")[2].strip()
+        client = token or session or address_limits.network(request)
+    elif request.method == "POST" and request.path == reverse("login"):
+        scope, client = "sign-in", address_limits.network(request)
+    elif session and _is_limited_page(request):
+        scope, client = "pages", session
+    else:
+        return None
+    return sha256(f"{scope} {client}".encode()).digest()
 
 
 def _is_rest(request: HttpRequest) -> bool:
     return request.path.startswith("/api/")
 
 
-def _refusal(request: HttpRequest, wait_s: int) -> HttpResponse:
-    problem = TooManyRequests("You were told to wait, and sent more requests.", wait_s)
+def _is_limited_page(request: HttpRequest) -> bool:
+    try:
+        return hasattr(resolve(request.path_info).func, IS_LIMITED)
+    except Resolver404:
+        return False
+
+
+def _refusal(request: HttpRequest, detail: str, wait_s: int) -> HttpResponse:
+    problem = TooManyRequests(detail, wait_s)
     headers = {"Retry-After": str(wait_s)}
     if _is_rest(request):
         body = problem.document()
         return JsonResponse(body, status=problem.status, headers=headers, content_type="application/problem+json")
-    text = f"{problem.title}. {problem.hint}\n"
+    text = f"{problem.detail} {problem.hint}\n"
     return HttpResponse(text, status=problem.status, headers=headers, content_type="text/plain; charset=utf-8")

@@ -46,8 +46,9 @@ class SignInForm(AuthenticationForm):
         if self.request is None:
             return None
         if wait_s := address_limits.failed_sign_ins_wait(self.request):
-            early_refusals.remember(self.request, wait_s)
-            return _throttled(wait_s, "Too many failed sign-ins from your address, which others may share.")
+            detail = "Too many failed sign-ins from your address, which others may share."
+            early_refusals.remember(self.request, detail, wait_s)
+            return _throttled(wait_s, detail)
         key = f"login:{address_limits.network(self.request)}:{name}"
         if wait_s := counters.count(key, settings.LOGINS_PER_MINUTE):
             return _throttled(wait_s, "Too many attempts for this name.")

@@ -1,12 +1,17 @@
 """What a client costs that repeats what was just refused: nothing is looked up for it any more."""
 
+from datetime import timedelta
 from itertools import count
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
 
 from portal.http import counters, early_refusals, person_limits
+from portal.tenants import services
+from portal.tenants.models import Scope
 from tests.support.pages import browser_of
 from tests.support.people import client, person
 
@@ -19,7 +24,7 @@ addresses = (f"198.51.100.{number}" for number in count(1))
 def clock(monkeypatch):
     """One window of all limits; `clock` moves it."""
     monkeypatch.setattr(counters, "_paused_until", 0.0)
-    monkeypatch.setattr(early_refusals, "_told", {})
+    monkeypatch.setattr(early_refusals, "_refusals", {})
 
     def move(seconds):
         monkeypatch.setattr("portal.http.counters.time.time", lambda: NOW + seconds)
@@ -58,19 +63,36 @@ def test_rest_requests_of_who_does_not_wait_are_refused_without_a_query(busy):
     assert len(others) == 0
 
 
+def test_who_writes_the_same_token_in_other_ways_is_still_the_same(busy):
+    _, token = services.issue_token(busy, "test", [Scope.READ], timedelta(days=1))
+    rest = APIClient()
+    counted(lambda: rest.get("/api/v1/me", HTTP_AUTHORIZATION=f"Bearer {token}"))
+    for header in (f"bearer {token}", f"Bearer  {token} "):
+        for cookie in ("one", "another"):
+            rest.cookies["sessionid"] = cookie
+            with CaptureQueriesContext(connection) as queries:
+                assert rest.get("/api/v1/me", HTTP_AUTHORIZATION=header).status_code == 429
+            assert len(queries) == 0
+
+
 def test_pages_of_who_does_not_wait_are_refused_in_one_line_without_a_query(busy):
     browser = browser_of(busy)
     answer, queries = counted(lambda: browser.get("/request"))
     assert (answer.status_code, queries) == (429, 0)
-    assert answer.content.decode() == f"Too many requests. Try again in {answer['Retry-After']} seconds.\n"
+    sentence = "Your requests took more than 5.0 seconds of processor time within 30 seconds."
+    assert answer.content.decode() == f"{sentence} Try again in {answer['Retry-After']} seconds.\n"
+    with CaptureQueriesContext(connection) as others:
+        assert browser.get(f"/teams/team-{uuid4().hex}").status_code == 429
+    assert len(others) == 0
 
 
-def test_the_first_refusals_are_whole_pages_and_other_pages_are_too(busy):
+def test_the_first_refusals_are_whole_pages_and_what_is_not_counted_is_never_refused(busy):
     browser = browser_of(busy)
     for _ in range(early_refusals.PATIENCE):
         assert "<html" in browser.get("/request").content.decode()
     assert "<html" not in browser.get("/request").content.decode()
-    assert "<html" in browser.get("/allocations").content.decode()
+    assert browser.get("/no-such-page").status_code == 404
+    assert browser.get("/livez").status_code == 200
     assert browser.post("/logout").status_code == 302
 
 
@@ -113,4 +135,4 @@ def test_as_many_clients_are_remembered_as_there_is_room_for(busy, team, setting
     monkeypatch.setattr(early_refusals, "REMEMBERED", 2)
     for _ in range(3):
         assert client(busy).get("/api/v1/me").status_code == 429
-    assert len(early_refusals._told) == 2
+    assert len(early_refusals._refusals) == 2

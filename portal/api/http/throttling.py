@@ -23,7 +23,8 @@ class PersonThrottle(BaseThrottle):
         request._request.META[rate_limit_fields.USE] = use
         self.wait_s = use.wait_s if use else 0
         if self.wait_s:
-            early_refusals.remember(request._request, self.wait_s)
+            detail = f"At most {settings.API_REQUESTS_PER_MINUTE} requests a minute."
+            early_refusals.remember(request._request, detail, self.wait_s)
         elif person:
             person_limits.admit(request._request, person)
         return self.wait_s == 0
