@@ -5,11 +5,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-PLANNING = "-c join_collapse_limit=3"
-"""PostgreSQL tries few orders of joins. The portal's queries begin with the table that is filtered and go on along
-foreign keys, so the order as written is good, and planning one with nine tables takes longer than running it.
-"""
-
 
 def from_url(url: str) -> dict[str, Any]:
     """Return `postgresql://user:password@host:port/name?host=/socket/folder&sslmode=verify-full` as a settings dict.
@@ -31,5 +26,5 @@ def from_url(url: str) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5, "fallback_application_name": "gpu-portal", "options": PLANNING, **options},
+        "OPTIONS": {"connect_timeout": 5, "fallback_application_name": "gpu-portal", **options},
     }
