@@ -9,6 +9,6 @@ from portal.core import threads
 from portal.http.chunked import declare_length
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-threads.share_often()
+threads.take_turns_often()
 
 application = declare_length(get_wsgi_application(), settings.BODY_LIMIT_BYTES)

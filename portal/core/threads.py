@@ -5,10 +5,10 @@ import sys
 SWITCH_S = 0.0005
 
 
-def share_often() -> None:
+def take_turns_often() -> None:
     """Have a thread that computes give way after half a millisecond, instead of Python's five.
 
-    A thread that waits for PostgreSQL has to wait for the interpreter after each of its statements, so of twenty
-    statements each would cost up to five milliseconds while another thread computes.
+    After each statement a thread waits for the interpreter while another one computes. For a page of twenty statements
+    that would be up to a tenth of a second.
     """
     sys.setswitchinterval(SWITCH_S)
