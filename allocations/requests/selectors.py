@@ -85,7 +85,8 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     """Return the details of some rows by id, in a fixed number of queries."""
     rows = list(rows)
     ids = [row.pk for row in rows]
-    devices = _devices(ids)
+    intervals = list(UsageInterval.objects.filter(holder_id__in=ids).order_by("slot"))
+    devices = _devices(intervals)
     target_of = {row.pk: targets.allocation(row.project.cluster_id, row.pk) for row in rows}
     objects: dict[str, list[tuple[str, str, str]]] = {target: [] for target in target_of.values()}
     applied = (
@@ -93,13 +94,13 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     )
     for found in applied:
         objects[found.target].append((found.kind, found.namespace, found.name))
-    spent = costs.cost_to_date(ids, clock.now())
+    charges = costs.charges(intervals, clock.now())
     prices = costs.prices_per_hour({row.offering for row in rows}, clock.now())
     currency = costs.currency()
     return {
         row.pk: Detail(
             devices=tuple(devices.get(row.pk, ())),
-            cost=spent.get(row.pk, Fraction(0)),
+            cost=charges[row.pk].cost if row.pk in charges else Fraction(0),
             per_hour=prices[row.offering.key] * _priced_quantity(row) if row.offering.key in prices else None,
             currency=currency,
             objects=tuple(objects[target_of[row.pk]]),
@@ -114,9 +115,9 @@ def _priced_quantity(row: Allocation) -> Fraction:
     return claim.built.gpus if claim and claim.built else Fraction(row.count)
 
 
-def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
-    """Return the devices that each allocation holds now, from its open intervals and the catalogue; two queries."""
-    held = list(UsageInterval.objects.filter(holder_id__in=ids, end=None).exclude(node="").order_by("slot"))
+def _devices(intervals: Iterable[UsageInterval]) -> Mapping[UUID, list[HeldDevice]]:
+    """Return the devices that each allocation holds now, from its intervals and the catalogue; one query."""
+    held = [one for one in intervals if one.end is None and one.node]
     names = {one.device for one in held}
     rows = Device.objects.filter(
         node__name__in={one.node for one in held}, name__in=names | {parent_gpu(name) for name in names}

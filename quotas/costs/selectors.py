@@ -87,15 +87,18 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     return found
 
 
-def cost_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Fraction]:
-    """Return the exact cost of each allocation until `now`, in two queries; zero for those never held."""
-    return {key: charge.cost for key, charge in charges_to_date(allocation_ids, now).items()}
+def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
+    """Return what each allocation or Job is charged for until `now`, exact, in two queries; zero for those never
+    held.
+    """
+    nothing = Charge(Fraction(0), Fraction(0), Fraction(0))
+    return dict.fromkeys(holder_ids, nothing) | charges(UsageInterval.objects.filter(holder_id__in=holder_ids), now)
 
 
-def charges_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
-    """Return what each allocation or Job is charged for until `now`, exact, in two queries."""
-    found: dict[UUID, list[tuple[Usage, bool]]] = {key: [] for key in allocation_ids}
-    for row in UsageInterval.objects.filter(holder_id__in=found):
+def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Charge]:
+    """Return what the holders of the intervals are charged for until `now`, exact, in one query for the prices."""
+    found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
+    for row in intervals:
         found[row.holder_id].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
     prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
     return {

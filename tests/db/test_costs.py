@@ -101,7 +101,7 @@ def test_price_of_a_slice_is_its_part_of_the_gpu(flavor, django_assert_num_queri
     assert selectors.prices_per_hour(offerings, hour(-100_000)) == {}
 
 
-def test_cost_to_date_in_two_queries_however_many(flavor, django_assert_num_queries):
+def test_charges_to_date_in_two_queries_however_many(flavor, django_assert_num_queries):
     price(flavor, "1", 0)
     price(flavor, "2", 2)
     held, ended, never = uuid4(), uuid4(), uuid4()
@@ -111,8 +111,12 @@ def test_cost_to_date_in_two_queries_however_many(flavor, django_assert_num_quer
     for _ in range(20):
         used(hour(0), hour(1))
     with django_assert_num_queries(2):
-        costs = selectors.cost_to_date([held, ended, never], hour(3))
-    assert costs == {held: Fraction(6), ended: Fraction(1), never: Fraction(0)}
+        charges = selectors.charges_to_date([held, ended, never], hour(3))
+    assert {holder: charge.cost for holder, charge in charges.items()} == {
+        held: Fraction(6),
+        ended: Fraction(1),
+        never: Fraction(0),
+    }
 
 
 def test_sums_by_team_project_member_and_offering(flavor):
