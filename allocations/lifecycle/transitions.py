@@ -4,13 +4,14 @@ Each function updates the row by compare-and-swap and appends a Transition in th
 meanwhile, it does nothing.
 """
 
-from contextlib import nullcontext
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Min, Q
 
 from allocations.cluster.manifests import lease
@@ -25,27 +26,54 @@ from quotas.limits import counting
 from quotas.metering.models import UsageInterval
 
 START_TRIES = 3
+# One statement needs no transaction around it.
+UPDATE = """
+    WITH changed AS (
+        UPDATE allocations_allocation SET {columns}
+        WHERE id = %s AND phase = %s AND reason = %s AND ended_at IS NOT DISTINCT FROM %s
+        RETURNING id
+    )
+"""
+ENTRY = {
+    "at": "%s::timestamptz",
+    "recorded_at": "%s::timestamptz",
+    **dict.fromkeys(("type", "from_phase", "to_phase", "reason", "message", "actor"), "%s"),
+    "evidence": "%s::jsonb",
+}
+"""The columns of a Transition, and how their values are written."""
+APPEND = """
+    INSERT INTO allocations_transition (allocation_id, {columns})
+    SELECT changed.id, {columns} FROM changed, (VALUES {entries}) AS entry (number, {columns}) ORDER BY number
+"""
 
 
-def append(
+def append(row: Allocation, type_: str, *, actor: str, **values: Any) -> Transition:
+    """Append a Transition to the allocation's timeline and return it; ``values`` are those of ``_transition``."""
+    found = _transition(row, type_, actor=actor, **values)
+    found.save(force_insert=True)
+    return found
+
+
+def _transition(
     row: Allocation,
     type_: str,
     *,
-    actor: str,
+    actor: str = "portal",
+    from_phase: str = "",
     to_phase: str = "",
     reason: str = "",
     message: str = "",
     at: datetime | None = None,
     evidence: dict[str, Any] | None = None,
 ) -> Transition:
-    """Append a Transition to the allocation's timeline and return it. ``to_phase``: the row's phase, unless set."""
+    """Return a Transition that is not saved; phases are the row's, unless set."""
     now = clock.now()
-    return Transition.objects.create(
+    return Transition(
         allocation=row,
         at=at or now,
         recorded_at=now,
         type=type_,
-        from_phase=row.phase if type_ != "requested" else "",
+        from_phase=from_phase or (row.phase if type_ != "requested" else ""),
         to_phase=to_phase or row.phase,
         reason=reason,
         message=message[:1000],
@@ -183,48 +211,61 @@ def record_phase(row: Allocation, state: ObservedAllocation) -> None:
             "reason": last.reason if last else "",
             "message": last.message if last else "",
         }
-    limits_lock = advisory_lock("limits", shared=True) if is_end else nullcontext()
-    with transaction.atomic(), limits_lock:
-        changed = Allocation.objects.filter(
-            pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
-        ).update(**changes)
-        if changed and is_end:
-            counting.release(row.pk)
-            if row.number is not None:
-                slot_numbers.wake_waiting(row.project)
-        if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
-            _append_admission(row, state)
-        if changed and (is_new or is_end):
-            append(
-                row,
-                "phase",
-                actor="portal",
-                to_phase=changes["phase"],
-                reason=changes["reason"],
-                message=changes["message"],
-                at=held_at if verdict.phase is Phase.ACTIVE and row.held_at is None else None,
-                evidence=_evidence(row, state),
-            )
+    entries = _entries(row, state, changes) if is_new or is_end else []
+    if is_end:
+        with transaction.atomic(), advisory_lock("limits", shared=True):
+            changed = _write(row, changes, entries)
+            if changed:
+                counting.release(row.pk)
+                if row.number is not None:
+                    slot_numbers.wake_waiting(row.project)
+    else:
+        changed = _write(row, changes, entries)
     if changed:
         for field, value in changes.items():
             setattr(row, field, value)
 
 
-def _append_admission(row: Allocation, state: ObservedAllocation) -> None:
-    """Append the phase ``starting``, which was over before a reconcile, with the time of the lease's condition."""
+def _entries(row: Allocation, state: ObservedAllocation, changes: Mapping[str, Any]) -> list[Transition]:
+    """Return the transitions of a changed phase: two if the phase ``starting`` was over before a reconcile."""
+    phase, was = changes["phase"], row.phase
+    entries = []
+    if phase == Phase.ACTIVE and was == Phase.QUEUED:
+        entries, was = [_admission(row, state)], Phase.STARTING.value
+    at = changes["held_at"] if phase == Phase.ACTIVE and row.held_at is None else None
+    words = {"reason": changes["reason"], "message": changes["message"]}
+    evidence = _evidence(row, state)
+    return [*entries, _transition(row, "phase", from_phase=was, to_phase=phase, at=at, evidence=evidence, **words)]
+
+
+def _admission(row: Allocation, state: ObservedAllocation) -> Transition:
+    """Return the transition to ``starting``, with the time of the lease's condition."""
     at = state.lease.admitted_at
     ref = lease.ref(spec_of_row.resolved_spec(row))
-    append(
+    return _transition(
         row,
         "phase",
-        actor="portal",
         to_phase=Phase.STARTING.value,
         reason="admitted",
         message="Admitted by Kueue.",
         at=max(at, row.phase_since) if at else None,
         evidence={"kind": ref.kind, "name": ref.name, "resource_version": state.revision(ref)},
     )
-    row.phase = Phase.STARTING.value
+
+
+def _write(row: Allocation, changes: Mapping[str, Any], entries: Sequence[Transition]) -> bool:
+    """Write ``changes`` to the row and append ``entries`` in one statement, unless its phase has changed meanwhile;
+    return whether it was written.
+    """
+    update = UPDATE.format(columns=", ".join(f"{column} = %s" for column in changes))
+    values: list[Any] = [*changes.values(), row.pk, row.phase, row.reason, row.ended_at]
+    for number, one in enumerate(entries):
+        values += [number, *(getattr(one, column) for column in list(ENTRY)[:-1]), json.dumps(one.evidence)]
+    places = ", ".join([f"(%s, {', '.join(ENTRY.values())})"] * len(entries))
+    append_entries = APPEND.format(columns=", ".join(ENTRY), entries=places) if entries else "SELECT FROM changed"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{update} {append_entries}", values)
+        return bool(cursor.rowcount)
 
 
 def _evidence(row: Allocation, state: ObservedAllocation) -> dict[str, Any]:
