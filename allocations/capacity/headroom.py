@@ -43,8 +43,9 @@ class Availability:
         user: User | None = None,
         project: Project | None = None,
         cliques: bool = False,
+        index: OfferingIndex | None = None,
     ) -> None:
-        usage = CurrentUsage()
+        usage = CurrentUsage(index)
         self.index: OfferingIndex = usage.index
         self.fleet = CapacitySnapshot(usage, cliques=cliques)
         self.quotas = QuotaUsage(usage)

@@ -31,6 +31,9 @@ class OfferingIndex:
     def _by_key(self) -> dict[str, Offering]:
         return {row.key: row for row in Offering.objects.select_related("pool__use", "flavor")}
 
+    def get(self, key: str) -> Offering | None:
+        return self._by_key.get(key)
+
     def offered(self) -> list[Offering]:
         """Return what is offered, sorted by key."""
         return [row for _, row in sorted(self._by_key.items()) if row.is_offered]

@@ -15,8 +15,9 @@ from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.requests.audit import record_action, request_values
+from allocations.requests.decision import Decision, decide
 from allocations.requests.period import MAX_DURATION
-from allocations.requests.preview import Preview, preview_request
+from allocations.requests.preview import explain
 from portal.core import clock
 from portal.core.errors import Busy, Invalid, Refused
 from portal.core.locks import advisory_lock
@@ -32,41 +33,45 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
 
     Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with violations and alternatives), Busy.
     """
-    actor = actor or user.username
     with (
         transaction.atomic(),
         advisory_lock("limits", shared=True),  # excludes changes of limits
         advisory_lock("live", spec.project),  # excludes requests in the same project
     ):
-        preview = preview_request(user, spec)
-        if preview.project.archived_at is not None:
+        decision = decide(user, spec)
+        if decision.project.archived_at is not None:
             raise Refused(
                 "wrong_phase",
                 f"The project {spec.project} is archived.",
                 "Choose another project.",
             )
-        if preview.violations:
-            raise _refusal(preview)
-        row = _create(user, preview)
-        try:
-            counting.grant(row.pk, preview.limits, preview.demand)
-        except counting.LimitReached as error:  # by a concurrent request in another project
-            latest = preview_request(user, spec)
-            raise _refusal(latest) if latest.violations else Busy("Others request the same at this moment.") from error
-        transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
-        record_action(actor, "request", row, after=request_values(row))
-        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
+        if not decision.violations:
+            return _granted(user, decision, actor or user.username)
+    raise _refusal(decision)
+
+
+def _granted(user: User, decision: Decision, actor: str) -> Allocation:
+    """Create the allocation, count it against its limits, and enqueue it. Raises Refused, Busy."""
+    row = _create(user, decision)
+    try:
+        counting.grant(row.pk, decision.limits, decision.demand)
+    except counting.LimitReached as error:  # by a concurrent request in another project
+        latest = decide(user, decision.spec)
+        raise _refusal(latest) if latest.violations else Busy("Others request the same at this moment.") from error
+    transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
+    record_action(actor, "request", row, after=request_values(row))
+    workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
 
 
-def _refusal(preview: Preview) -> Refused:
-    first = preview.violations[0]
+def _refusal(decision: Decision) -> Refused:
+    first = decision.violations[0]
     return Refused(
         first.reason,
         first.detail,
         first.hint,
-        violations=preview.violations,
-        alternatives=[alternative.document() for alternative in preview.alternatives],
+        violations=decision.violations,
+        alternatives=[alternative.document() for alternative in explain(decision).alternatives],
     )
 
 
@@ -132,43 +137,42 @@ def retry(user: User, row: Allocation) -> Allocation:
     return row
 
 
-def draft(user: User, preview: Preview) -> Allocation:
+def draft(user: User, decision: Decision) -> Allocation:
     """Return the row that the request would create, not saved, with a generated name if the request has none."""
-    name = preview.spec.name or names.suggest(preview.spec.offering, secrets.token_hex(3))
-    period = preview.period
-    spec = preview.spec.to_spec(
+    name = decision.spec.name or names.suggest(decision.spec.offering, secrets.token_hex(3))
+    period = decision.period
+    spec = decision.spec.to_spec(
         name=name,
         starts_at=period.starts_at,
         hours=period.hours,
         ends_at=period.ends_at,
         give_up_at=period.give_up_at,
-        claim=preview.claim,
+        claim=decision.claim,
     )
     return Allocation(
-        project=preview.project,
-        offering=preview.offering,
+        project=decision.project,
+        offering=decision.offering,
         requested_by=user,
-        created_at=preview.at,
+        created_at=decision.at,
         **spec_of_row.columns(spec),
         phase=Phase.SCHEDULED.value if period.starts_at else Phase.QUEUED.value,
-        phase_since=preview.at,
+        phase_since=decision.at,
         phase_until=period.starts_at,
     )
 
 
-def _create(user: User, preview: Preview) -> Allocation:
+def _create(user: User, decision: Decision) -> Allocation:
     """Save the row of the request. Raises Refused ``name_taken``."""
-    row = draft(user, preview)
-    row.number = None if row.starts_at else slot_numbers.free(preview.project)
+    row = draft(user, decision)
+    row.number = None if row.starts_at else slot_numbers.free(decision.project)
     try:
-        with transaction.atomic():
-            row.save(force_insert=True)
-    except IntegrityError as error:
+        row.save(force_insert=True)
+    except IntegrityError as error:  # no savepoint: the block of `request` is rolled back
         if "allocation_name_unique_live" not in str(error):
             raise
         raise Refused(
             "name_taken",
-            f"The project {preview.spec.project} has an allocation named {row.name} that has not ended.",
+            f"The project {decision.spec.project} has an allocation named {row.name} that has not ended.",
             "Choose another name, or leave it out and one is made; the name is free again when that one has ended.",
         ) from error
     return row

@@ -1,0 +1,41 @@
+"""What a request is decided by, and what is read only for people."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from allocations.domain.allocation_spec import AllocationRequest
+from allocations.requests import decision, services
+from allocations.requests.preview import explain, preview_request
+from portal.core.errors import Refused
+from tests.support.fleet import fleet
+from tests.support.people import person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _fleet(team):
+    fleet(team)
+
+
+def test_a_request_is_decided_without_prices_and_without_anything_that_would_fit_instead(team, project, monkeypatch):
+    monkeypatch.setattr(services, "explain", None)
+    with CaptureQueriesContext(connection) as queries:
+        services.request(person(team), AllocationRequest(project.slug, "l40s/whole"))
+    assert not [query["sql"] for query in queries if "costs_price" in query["sql"]]
+
+
+def test_a_refusal_has_the_alternatives_of_the_preview(team, project):
+    member, spec = person(team), AllocationRequest(project.slug, "l40s/whole", count=50)
+    seen = preview_request(member, spec)
+    with pytest.raises(Refused) as refused:
+        services.request(member, spec)
+    assert list(refused.value.violations) == seen.violations != []
+    assert [dict(one) for one in refused.value.alternatives] == [one.document() for one in seen.alternatives]
+
+
+def test_an_explained_decision_is_the_decision(team, project):
+    found = decision.decide(person(team), AllocationRequest(project.slug, "l40s/whole"))
+    explained = explain(found)
+    assert {name: getattr(explained, name) for name in vars(found)} == vars(found)
