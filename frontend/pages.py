@@ -16,7 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
-from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
+from portal.core.errors import Busy, Permanent, Problem, Retryable
 from portal.health import EXPECTED
 from portal.http import counters, early_refusals, person_limits
 from portal.http.middleware import AuthenticatedHttpRequest
@@ -97,9 +97,7 @@ def _count(request: PageRequest) -> None:
     """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time."""
     limit = settings.PAGE_REQUESTS_PER_MINUTE
     if wait_s := counters.hit(f"page:{request.user.pk}", limit):
-        detail = f"At most {limit} pages a minute."
-        early_refusals.remember(request, detail, wait_s)
-        raise TooManyRequests(detail, wait_s)
+        early_refusals.refuse(request, f"At most {limit} pages a minute.", wait_s)
     person_limits.admit(request, request.user.pk)
 
 

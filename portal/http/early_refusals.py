@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
+from typing import NoReturn
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -51,6 +52,12 @@ def remember(request: HttpRequest, detail: str, wait_s: int) -> None:
             if len(_refusals) > REMEMBERED:
                 del _refusals[next(iter(_refusals))]
         found.count += 1
+
+
+def refuse(request: HttpRequest, detail: str, wait_s: int) -> NoReturn:
+    """Note that the client has to wait, and raise TooManyRequests."""
+    remember(request, detail, wait_s)
+    raise TooManyRequests(detail, wait_s)
 
 
 def refuse_early(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

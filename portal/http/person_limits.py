@@ -38,9 +38,7 @@ def admit(request: HttpRequest, person: int) -> None:
     request.META[PERSON] = person
     if wait_s := counters.wait_if_counted(_name(person), _limit_ms(), WINDOW_S):
         seconds = f"{_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
-        detail = f"Your requests took more than {seconds}."
-        early_refusals.remember(request, detail, wait_s)
-        raise TooManyRequests(detail, wait_s)
+        early_refusals.refuse(request, f"Your requests took more than {seconds}.", wait_s)
     request.META[SLOT].enter_context(_slots_of(person).one())
 
 
