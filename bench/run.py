@@ -131,7 +131,7 @@ def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
 def _bare_project() -> ProjectFacts:
     """Create a project in team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    facts = reconciled.project_facts(project, Snapshot(), ())
+    facts = reconciled.project_facts(project, (), Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
     return replace(facts, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 

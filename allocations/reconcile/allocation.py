@@ -24,7 +24,7 @@ from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.metering import ledger
-from allocations.reconcile.project import reconcile_project
+from allocations.reconcile.project import apply_hold_quota, reconcile_project
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.workqueue import targets
@@ -44,7 +44,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     4. Update the device affinity of its claims.
     5. Open usage intervals that the watcher could not open.
     6. Derive the phase, and append a Transition if it changed. An allocation becomes usable only in step 7.
-    7. Reconcile the project, if its guard or its hold quotas must change for this allocation.
+    7. Reconcile the project, if its guard must change for this allocation, or write the allocation's hold quota.
     8. Apply the plan of the allocation's own objects.
     A refusal by the cluster while the allocation starts is a failed start.
 
@@ -77,6 +77,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             transitions.record_phase(row, state)
         if hold.needs_project(spec, state, snapshot):
             reconcile_project(spec.project, client)
+        elif hold.needs_quota(spec, state, snapshot):
+            apply_hold_quota(spec, snapshot, client)
         if opens:
             transitions.record_phase(row, state.with_guard_open())
         desired = hold.desired_state(spec, state, snapshot, applied)

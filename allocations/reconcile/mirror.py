@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
@@ -30,11 +30,16 @@ class MirrorStale(Retryable):
 
 def require_recent(cluster: str) -> None:
     """Raise MirrorStale unless leases of the cluster were observed within RECENT."""
-    state = WatchState.objects.filter(cluster=cluster, kind="Workload").first()
-    if state is None or state.synced_at < clock.now() - RECENT:
-        raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")
+    leases = WatchState.objects.filter(cluster=cluster, kind="Workload")
+    _require_recent(leases.values_list("synced_at", flat=True).first())
 
 
+def _require_recent(synced_at: datetime | None) -> None:
+    if synced_at is None or synced_at < clock.now() - RECENT:
+        raise MirrorStale(f"leases were last seen {f'at {synced_at:%F %T}' if synced_at else 'never'}")
+
+
+POSITION = ("kind", "resource_version", "synced_at")
 COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "digest", "allocation", "deleting", "facts")
 
 
@@ -53,19 +58,15 @@ def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
 
 def _snapshot(cluster: str, rows: QuerySet[MirrorObject]) -> Snapshot:
     """Return the rows as a Snapshot; one query."""
-    objects, synced = read_together(*_parts(cluster, rows))
-    return Snapshot(map(_of_values, objects), dict(synced))
-
-
-def _with_applied(cluster: str, rows: QuerySet[MirrorObject], target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
-    """Return the rows as a Snapshot, and what was applied for the target; one query."""
-    records = Columns(applied.rows(target), applied.COLUMNS)
-    objects, synced, found = read_together(*_parts(cluster, rows), records)
-    return Snapshot(map(_of_values, objects), dict(synced)), applied.of_rows(found)
+    return _of_parts(*read_together(*_parts(cluster, rows)))
 
 
 def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns]:
-    return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), ("kind", "resource_version"))
+    return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), POSITION)
+
+
+def _of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]]) -> Snapshot:
+    return Snapshot(map(_of_values, objects), {kind: version for kind, version, _ in positions})
 
 
 def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
@@ -77,7 +78,8 @@ def of_allocation_and_applied(allocation: Allocation, target: Target) -> tuple[S
     """Return what ``of_allocations`` returns for one allocation, and what was applied for its target; one query."""
     project = allocation.project
     rows = _of_allocations(project.cluster_id, project.namespace, [allocation])
-    return _with_applied(project.cluster_id, rows, target)
+    *observed, records = read_together(*_parts(project.cluster_id, rows), applied.part(target))
+    return _of_parts(*observed), applied.of_rows(records)
 
 
 def _of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> QuerySet[MirrorObject]:
@@ -103,8 +105,14 @@ def of_project(cluster: str, namespace: str) -> Snapshot:
 
 
 def of_project_and_applied(cluster: str, namespace: str, target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
-    """Return what ``of_project`` returns, and what was applied for the target; one query."""
-    return _with_applied(cluster, _of_project(cluster, namespace), target)
+    """Return what ``of_project`` returns, and what was applied for the target; one query.
+
+    Raises MirrorStale as ``require_recent`` does.
+    """
+    parts = _parts(cluster, _of_project(cluster, namespace))
+    objects, positions, records = read_together(*parts, applied.part(target))
+    _require_recent(next((datetime.fromisoformat(at) for kind, _, at in positions if kind == "Workload"), None))
+    return _of_parts(objects, positions), applied.of_rows(records)
 
 
 def _of_project(cluster: str, namespace: str) -> QuerySet[MirrorObject]:

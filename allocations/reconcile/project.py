@@ -7,19 +7,19 @@ from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.manifests import former_holds, hold_quota
-from allocations.cluster.manifests.project import ProjectFacts, build
+from allocations.cluster.manifests.project import ProjectFacts, build, labels_of
 from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
-from allocations.domain.objects import Applied, Ref, Snapshot
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
 from allocations.reconcile import job_flavors, mirror, teardown
-from allocations.reconcile.engine.applied import applied_objects, forget
+from allocations.reconcile.engine.applied import applied_object, applied_objects, forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
-from allocations.reconcile.recovery import adopt
+from allocations.reconcile.recovery import adopt, may_have_lost
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits
@@ -46,33 +46,60 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         project, target = rows.first(), targets.project(client.cluster, slug)
         if project is None:
             return None
-        mirror.require_recent(client.cluster)
-        adopt(client.cluster, project.namespace)
-        if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
-            return teardown.tear_down(project, target, client)
         snapshot, applied = mirror.of_project_and_applied(client.cluster, project.namespace, target)
+        live = _live_rows(project)
+        if may_have_lost(live, snapshot):
+            adopt(client.cluster, project.namespace)
+            live = _live_rows(project)
+        if project.archived_at is not None and not live:
+            return teardown.tear_down(project, target, client)
         if _namespace_lost(project, snapshot, applied, client):
-            _fail_allocations(project)
+            _fail_allocations(live)
+            live = _live_rows(project)
         if _is_terminating(project, snapshot):
             return None
-        manifests = build(project_facts(project, snapshot, applied))
+        manifests = build(project_facts(project, live, snapshot, applied))
         stale = stale_refs(manifests, snapshot, applied)
         apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
         forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
-def project_facts(project: Project, snapshot: Snapshot, applied: Iterable[Ref]) -> ProjectFacts:
-    """Return what the project's manifests are built from: its rows, the observed and the applied objects. A fixed
-    number of queries.
+def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> None:
+    """Apply an allocation's own hold quota, in the same form as ``reconcile_project``, and nothing else.
+
+    Raises ClusterUnavailable, ClusterRefused.
     """
-    offered = Offering.objects.filter(flavor__cluster=project.cluster_id, flavor__accepted=True)
-    offerings, pools = list(offered.select_related("flavor").order_by("key")), pools_with_quota(project.team)
+    assert spec.number is not None
+    target, ref = targets.project(client.cluster, spec.project), hold_quota.ref(spec)
+    with advisory_lock("project", spec.project):
+        manifest = hold_quota.build(
+            spec.namespace,
+            spec.number,
+            labels_of(spec.department, spec.team, spec.project),
+            hold_quota.hold(spec, registry.backend_of(spec).quota(spec), snapshot),
+            _counted_resources(_offerings(client.cluster)),
+        )
+        desired = DesiredState(objects=[manifest])
+        apply(client, plan(desired, snapshot, applied_object(client.cluster, ref)), target)
+
+
+def _live_rows(project: Project) -> list[Allocation]:
+    return list(spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"))
+
+
+def project_facts(
+    project: Project, live: Iterable[Allocation], snapshot: Snapshot, applied: Iterable[Ref]
+) -> ProjectFacts:
+    """Return what the project's manifests are built from: its row, its live allocations, the observed and the applied
+    objects. A fixed number of queries.
+    """
+    offerings, pools = _offerings(project.cluster_id), pools_with_quota(project.team)
     guards: dict[str, dict[str, object]] = {}
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
         _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
     )
-    for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
+    for row in live:
         spec = spec_of_row.resolved_spec(row)
         state = hold.assess(spec, spec_of_row.intent(row), snapshot, {}, clock.now(), spec_of_row.deadlines(row))
         backend = registry.backend_of(spec)
@@ -102,8 +129,18 @@ def project_facts(project: Project, snapshot: Snapshot, applied: Iterable[Ref]) 
         job_flavors=job_flavors.of_offerings(offerings, pools),
         holds=holds,
         former=former_holds.used(snapshot),
-        resources=tuple(sorted({o.resource for o in offerings if o.resource and o.flavor.path in COUNTING_PATHS})),
+        resources=_counted_resources(offerings),
     )
+
+
+def _offerings(cluster: str) -> list[Offering]:
+    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
+    return list(offered.select_related("flavor").order_by("key"))
+
+
+def _counted_resources(offerings: Iterable[Offering]) -> tuple[str, ...]:
+    """Return the extended resources of all device plugins."""
+    return tuple(sorted({o.resource for o in offerings if o.resource and o.flavor.path in COUNTING_PATHS}))
 
 
 def _quota_numbers(refs: Iterable[Ref]) -> set[int]:
@@ -162,13 +199,12 @@ def _namespace_lost(project: Project, snapshot: Snapshot, applied: dict[Ref, App
     return observed.deleting or (observed.uid != record.uid and observed.resource_version >= record.resource_version)
 
 
-def _fail_allocations(project: Project) -> None:
+def _fail_allocations(live: Iterable[Allocation]) -> None:
     """End the allocations that had objects in the lost namespace. Others wait for the new one."""
-    live = Allocation.objects.filter(project=project, ended_at=None)
-    for row in live.filter(desired=Allocation.Desired.HELD):
-        target = targets.allocation(project.cluster_id, row.pk)
-        if not applied_objects(target):
+    for row in live:
+        target = targets.allocation(row.project.cluster_id, row.pk)
+        if row.desired != Allocation.Desired.HELD or not applied_objects(target):
             continue
-        message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
+        message = f"The namespace {row.project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
         workqueue.enqueue(target)

@@ -4,6 +4,7 @@ After the database was restored from a backup, the cluster still has the allocat
 deleted: the lease has the whole request, so the row is created again from it, flagged ``recovered``.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import structlog
@@ -11,6 +12,7 @@ from django.db import connection, transaction
 
 from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import LeaseRecord
+from allocations.domain.objects import Snapshot
 from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -25,8 +27,7 @@ from quotas.catalog.models import Offering
 
 log = structlog.get_logger(__name__)
 
-# The leases of a namespace without a live row, and the live rows without a number that have a lease. Each reconcile of
-# a project asks, and Django takes longer to write this query than PostgreSQL to answer it.
+# The leases of a namespace without a live row, and the live rows without a number that have a lease.
 LOST = """
     WITH lease AS (
         SELECT id, allocation FROM allocations_mirrorobject
@@ -53,13 +54,20 @@ def reconcile_adoption(cluster: str) -> datetime | None:
     return None
 
 
+def may_have_lost(rows: Iterable[Allocation], snapshot: Snapshot) -> bool:
+    """Return whether ``adopt`` may have something to do, given a namespace's live rows, and its objects."""
+    numbered = {row.name for row in rows if row.number is not None}
+    leases = (lease for lease in snapshot.of_kind("Workload") if lease.allocation and not lease.deleting)
+    return any(lease.allocation not in numbered for lease in leases)
+
+
 def adopt(cluster: str, namespace: str) -> None:
     """Create the missing rows of a namespace's leases, and assign the lease's number to rows that have none.
 
     A lease is that of the allocation whose id its record has: the name may be that of others, which have ended.
 
-    A scheduled row of a backup has no number although its lease has one. The project controller calls this first, since
-    it would otherwise remove the quota of slices that are held.
+    A scheduled row of a backup has no number although its lease has one. The project controller calls this before it
+    writes, since it would otherwise remove the quota of slices that are held.
     """
     with connection.cursor() as cursor:
         cursor.execute(LOST, {"cluster": cluster, "namespace": namespace})

@@ -117,7 +117,7 @@ def test_a_role_binding_that_names_a_person_who_left_is_applied_without_them(tea
 
     def bound():
         snapshot = mirror.of_project(LOCAL, project.namespace)
-        return list(role_bindings(project_facts(project, snapshot, ())))
+        return list(role_bindings(project_facts(project, (), snapshot, ())))
 
     def people(manifests):
         return [[subject["name"] for subject in one["subjects"]] for one in manifests]

@@ -30,7 +30,7 @@ def limit(team: Team, nominal: int, borrowing: int | None) -> None:
 
 
 def resources(project: Project) -> dict[str, object]:
-    found = project_facts(project, mirror.of_project(LOCAL, project.namespace), ()).flavors
+    found = project_facts(project, (), mirror.of_project(LOCAL, project.namespace), ()).flavors
     return {name: entry["resources"] for name, entry in found.items()}
 
 

@@ -62,12 +62,17 @@ class ProjectFacts:
 
 def labels(project: ProjectFacts) -> dict[str, str]:
     """Return the labels of the project's objects."""
+    return labels_of(project.department, project.team, project.slug)
+
+
+def labels_of(department: str, team: str, project: str) -> dict[str, str]:
+    """Return what ``labels`` returns, given the slugs."""
     return {
         names.MANAGED: "true",
         "app.kubernetes.io/managed-by": "gpu-portal",
-        names.DEPARTMENT: project.department,
-        names.TEAM: project.team,
-        names.PROJECT: project.slug,
+        names.DEPARTMENT: department,
+        names.TEAM: team,
+        names.PROJECT: project,
     }
 
 

@@ -137,12 +137,18 @@ def charged(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
 
 
 def needs_project(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
-    """Return whether the namespace's shared objects (guard, hold quotas) must change for this allocation."""
+    """Return whether the namespace's shared objects must change for this allocation: the guard, or a hold quota that no
+    longer is the allocation's.
+    """
     if is_listed(request, snapshot) != state.is_usable:
         return True
-    if not state.keeps_quota:
-        return hold_quota.is_listed(request, snapshot)
-    return not hold_quota.is_complete(request, registry.backend_of(request).quota(request), snapshot)
+    return not state.keeps_quota and hold_quota.is_listed(request, snapshot)
+
+
+def needs_quota(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
+    """Return whether the allocation's own hold quota must be written."""
+    amounts = registry.backend_of(request).quota(request)
+    return state.keeps_quota and not hold_quota.is_complete(request, amounts, snapshot)
 
 
 def status_ref(request: ResolvedSpec) -> Ref:

@@ -10,6 +10,7 @@ from allocations.domain.objects import Applied, Ref
 from allocations.models import AppliedObject
 from allocations.reconcile.engine.plan import DELETED
 from portal.core import clock
+from portal.core.reading import Columns
 from portal.workqueue.targets import Target
 
 COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "intent", "digest")
@@ -38,8 +39,9 @@ def record_deleted(cluster: str, ref: Ref, uid: str) -> None:
     _rows(cluster, ref).filter(uid=uid).update(intent=DELETED)
 
 
-def rows(target: Target) -> QuerySet[AppliedObject]:
-    return AppliedObject.objects.filter(target=target)
+def part(target: Target) -> Columns:
+    """Return what to read of a target's records (``portal.core.reading``)."""
+    return Columns(AppliedObject.objects.filter(target=target), COLUMNS)
 
 
 def of_rows(values: Iterable[Sequence[Any]]) -> dict[Ref, Applied]:
@@ -50,7 +52,12 @@ def of_rows(values: Iterable[Sequence[Any]]) -> dict[Ref, Applied]:
 
 def applied_objects(target: Target) -> dict[Ref, Applied]:
     """Return what the portal applied for a target; one query."""
-    return of_rows(rows(target).values_list(*COLUMNS))
+    return of_rows(AppliedObject.objects.filter(target=target).values_list(*COLUMNS))
+
+
+def applied_object(cluster: str, ref: Ref) -> dict[Ref, Applied]:
+    """Return the record of one object; empty if the portal did not apply it. One query."""
+    return of_rows(_rows(cluster, ref).values_list(*COLUMNS))
 
 
 def forget(cluster: str, refs: Iterable[Ref]) -> None:
