@@ -44,7 +44,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     4. Update the device affinity of its claims.
     5. Open usage intervals that the watcher could not open.
     6. Derive the phase, and append a Transition if it changed. An allocation becomes usable only in step 7.
-    7. Reconcile the project, if its guard must change for this allocation, or write the allocation's hold quota.
+    7. Reconcile the project, if its guard or quotas must change for this allocation, or only write its own hold quota.
     8. Apply the plan of the allocation's own objects.
     A refusal by the cluster while the allocation starts is a failed start.
 

@@ -212,3 +212,35 @@ class TestGuard:
 
     def test_nothing_is_usable_when_none_of_it_is_held(self) -> None:
         assert not look([lease(), self.BOUND, self.OPEN, claim(devices=0)], 10)[0].is_usable
+
+
+class TestQuota:
+    """A new hold quota is written by itself; whatever concerns another object too takes the project's reconcile."""
+
+    WRITTEN = ObservedObject(QUOTA, "u-quota", 14, facts={"slices": {"train": {"nvidia.com/gpu": 2}}})
+
+    def written_by(self, *seen: ObservedObject, **intent: Any) -> tuple[bool, bool]:
+        """Return whether the project has to be reconciled, and whether only the quota is written."""
+        situation, view = look(seen, 10, request=L40S, **intent)[0], Snapshot(seen)
+        return hold.needs_project(L40S, situation, view), hold.needs_quota(L40S, situation, view)
+
+    def test_a_new_one_needs_nothing_else(self) -> None:
+        assert self.written_by(lease()) == (False, True)
+
+    def test_none_is_needed_before_admission(self) -> None:
+        assert self.written_by(lease(admitted=False)) == (False, False)
+
+    def test_once_it_is_written_nothing_is_left_to_do(self) -> None:
+        assert self.written_by(lease(), self.WRITTEN) == (False, False)
+
+    def test_one_of_another_amount_takes_the_project(self) -> None:
+        other = replace(self.WRITTEN, facts={"slices": {"train": {"nvidia.com/gpu": 1}}})
+        assert self.written_by(lease(), other) == (True, False)
+
+    def test_one_that_is_no_longer_its_own_takes_the_project(self) -> None:
+        assert self.written_by(lease(), self.WRITTEN, released=True) == (True, False)
+
+    def test_a_pod_of_a_former_class_takes_the_project_since_its_quota_changes_too(self) -> None:
+        facts = {"phase": "Running", "class": "gpu-portal-hold-l40s", "gpus": {"nvidia.com/gpu": 1}}
+        former = replace(pod(), facts=facts)
+        assert self.written_by(lease(), former) == (True, False)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from allocations.cluster import names
 from allocations.cluster.backends import registry
-from allocations.cluster.manifests import hold_quota, lease
+from allocations.cluster.manifests import former_holds, hold_quota, lease
 from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapshot, has_finished
 from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
@@ -137,18 +137,21 @@ def charged(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
 
 
 def needs_project(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
-    """Return whether the namespace's shared objects must change for this allocation: the guard, or a hold quota that no
-    longer is the allocation's.
+    """Return whether the namespace's shared objects must change for this allocation: the guard, or a hold quota that
+    was written before.
     """
     if is_listed(request, snapshot) != state.is_usable:
         return True
-    return not state.keeps_quota and hold_quota.is_listed(request, snapshot)
+    if not state.keeps_quota:
+        return hold_quota.is_listed(request, snapshot)
+    amounts = registry.backend_of(request).quota(request)
+    return not (needs_quota(request, state, snapshot) or hold_quota.is_complete(request, amounts, snapshot))
 
 
 def needs_quota(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
-    """Return whether the allocation's own hold quota must be written."""
-    amounts = registry.backend_of(request).quota(request)
-    return state.keeps_quota and not hold_quota.is_complete(request, amounts, snapshot)
+    """Return whether the allocation's own hold quota must be written for the first time, and no quota besides."""
+    is_written = hold_quota.is_listed(request, snapshot) or former_holds.used_by(request, snapshot)
+    return state.keeps_quota and not is_written
 
 
 def status_ref(request: ResolvedSpec) -> Ref:
