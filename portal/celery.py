@@ -5,13 +5,16 @@ Messages only wake workers up: losing or repeating one changes nothing (see `por
 
 import os
 import time
+from contextlib import suppress
 from functools import partial
 
 from celery import Celery, Task
 from celery.signals import task_prerun
 from celery.worker.consumer import Consumer
+from django.conf import settings
 from django.db import close_old_connections, connection
 from kombu import Connection
+from kombu.exceptions import KombuError
 
 from portal.audit import context
 
@@ -23,12 +26,18 @@ app.autodiscover_tasks()
 
 
 class SwiftConsumer(Consumer):
-    """A consumer that retries a lost broker every two seconds at most; kombu's own pauses grow to 30."""
+    """A consumer that retries a lost broker every two seconds at most; kombu's own pauses grow to 30.
+
+    Once connected it has what is due swept, since a broker that was away may have lost all messages.
+    """
 
     def ensure_connected(self, conn: Connection) -> Connection:
         swift = partial(conn.ensure_connection, interval_start=1, interval_step=1, interval_max=2)
         conn.ensure_connection = swift  # type: ignore[method-assign]  # the pauses are no setting of Celery's
-        return super().ensure_connected(conn)
+        connected = super().ensure_connected(conn)
+        with suppress(KombuError, OSError):  # then the next periodic sweep finds what is due
+            self.app.send_task("core.sweep", retry=False, expires=settings.SWEEP_S)
+        return connected
 
 
 @task_prerun.connect

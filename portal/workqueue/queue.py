@@ -2,7 +2,7 @@
 
 `portal.workqueue.targets` names the targets. A row is written in the transaction of the change that makes the work
 necessary, and stays until a worker has done it. A Celery message only wakes a worker up; if it is lost, `sweep` finds
-the row within `SWEEP_S`.
+the row within `SWEEP_S`, or as soon as a worker is connected to the broker again.
 
 How a worker processes a target:
 1. `lease` reserves it for `LEASE_S`, so that two workers, or the same message delivered twice, process it once.
