@@ -52,7 +52,8 @@ def of_rows(values: Iterable[Sequence[Any]]) -> dict[Ref, Applied]:
 
 def applied_objects(target: Target) -> dict[Ref, Applied]:
     """Return what the portal applied for a target; one query."""
-    return of_rows(AppliedObject.objects.filter(target=target).values_list(*COLUMNS))
+    rows, columns = part(target)
+    return of_rows(rows.values_list(*columns))
 
 
 def applied_object(cluster: str, ref: Ref) -> dict[Ref, Applied]:
