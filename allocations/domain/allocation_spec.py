@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Self
+from uuid import UUID
 
 from allocations.domain import documents
 from allocations.domain.admission import PRIORITIES
@@ -184,6 +185,11 @@ class LeaseRecord:
         except ValueError:
             return ""
         return str(document.get("id", "")) if isinstance(document, dict) else ""
+
+    @classmethod
+    def is_of_another(cls, text: str, id_: UUID) -> bool:
+        """Return whether the annotation of a lease has the id of another allocation."""
+        return cls.id_in(text) not in ("", str(id_))
 
     def to_text(self) -> str:
         """Return the record as JSON text."""

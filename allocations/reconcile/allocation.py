@@ -19,7 +19,7 @@ from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import deadlines, device_affinity, mirror
+from allocations.reconcile import deadlines, device_affinity, mirror, recovery
 from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
@@ -48,7 +48,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     8. Apply the plan of the allocation's own objects.
     A refusal by the cluster while the allocation starts is a failed start.
 
-    One that has ended is reconciled with what is seen of it later, unless its name is another's by then.
+    One that has ended is reconciled with what is seen of it later, unless its name is another's by then. One whose name
+    is that of a lost allocation on the cluster ends before all of this (``recovery``).
 
     Raises ClusterUnavailable, ClusterRefused, MirrorStale.
     """
@@ -61,7 +62,10 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         number_wait = _assign_number(row)
         spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
         snapshot, applied = mirror.of_allocation_and_applied(row, target)
-        if row.ended_at is not None and _name_is_of_another(row, snapshot.get(lease.ref(spec))):
+        found = snapshot.get(lease.ref(spec))
+        if row.ended_at is not None and _name_is_of_another(row, found):
+            return None
+        if row.ended_at is None and found is not None and recovery.end_if_superseded(row, found, applied):
             return None
         state = _assess(row, spec, snapshot, applied, number_wait)
         if transitions.record_time(row, state):
@@ -98,7 +102,7 @@ def _name_is_of_another(row: Allocation, found: ObservedObject | None) -> bool:
 
     To be asked after a recent mirror was read, since a snapshot may have the other's objects.
     """
-    if found is not None and LeaseRecord.id_in(workload_facts(found).get("record", "")) not in ("", str(row.pk)):
+    if found is not None and LeaseRecord.is_of_another(workload_facts(found).get("record", ""), row.pk):
         return True
     return Allocation.objects.filter(project=row.project_id, name=row.name, ended_at=None).exists()
 

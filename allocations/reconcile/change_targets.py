@@ -93,11 +93,8 @@ def adoption_targets(cluster: str, change: Change, holders: Mapping[tuple[str, s
     if new.ref.kind != "Workload" or not new.allocation or new.gone:
         return set()
     row = holders.get((new.ref.namespace, new.allocation))
-    is_of_ended = row is not None and row.ended_at is not None
+    if row is None:
+        return {targets.adoption(cluster)}
     # A lease may be of a later allocation with the name of one that has ended.
-    has_row = row is not None and not (is_of_ended and _is_of_another(workload_facts(new), row))
-    return set() if has_row else {targets.adoption(cluster)}
-
-
-def _is_of_another(lease: WorkloadFacts, row: Allocation) -> bool:
-    return LeaseRecord.id_in(lease.get("record", "")) not in ("", str(row.pk))
+    is_lost = row.ended_at is not None and LeaseRecord.is_of_another(workload_facts(new).get("record", ""), row.pk)
+    return {targets.adoption(cluster)} if is_lost else set()

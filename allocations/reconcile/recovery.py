@@ -12,11 +12,13 @@ from django.db import connection, transaction
 
 from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import LeaseRecord
-from allocations.domain.objects import Snapshot
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed_facts import workload_facts
-from allocations.domain.phases import Phase
+from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
+from allocations.lifecycle.modes import hold
 from allocations.models import Allocation, MirrorObject
+from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.metering import ledger
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -26,6 +28,10 @@ from portal.workqueue import targets
 from quotas.catalog.models import Offering
 
 log = structlog.get_logger(__name__)
+NAME_RECOVERED = (
+    "After a restore of the database, the cluster has another allocation of this name, which is recovered; this one "
+    "holds nothing. If it is still needed, request it again under another name."
+)
 
 # The leases of a namespace without a live row, and the live rows without a number that have a lease.
 LOST = """
@@ -61,10 +67,39 @@ def may_have_lost(rows: Iterable[Allocation], snapshot: Snapshot) -> bool:
     return any(lease.allocation not in numbered for lease in leases)
 
 
+def end_if_superseded(row: Allocation, found: ObservedObject, applied: Iterable[Ref]) -> bool:
+    """End a live allocation if ``found``, the lease of its name, is that of an allocation without a row, and have that
+    one recovered; return whether it was.
+
+    Either the database lost the end of this one together with the request of the other, or this one was requested
+    before the other was recovered. Nothing on the cluster is its own, and none of it was since the other's request.
+    """
+    text = workload_facts(found).get("record", "")
+    if found.deleting or not LeaseRecord.is_of_another(text, row.pk):
+        return False
+    try:
+        record = LeaseRecord.from_text(text)
+    except (ValueError, KeyError):
+        return False
+    if Allocation.objects.filter(pk=record.id).exists():
+        return False
+    cluster = row.project.cluster_id
+    transitions.end(row, Ending.PERSON, "name_recovered", NAME_RECOVERED, actor="portal")
+    ledger.close_all(row, at=record.created_at)
+    now, deadlines = clock.now(), spec_of_row.deadlines(row)
+    state = hold.assess(spec_of_row.resolved_spec(row), spec_of_row.intent(row), Snapshot(), {}, now, deadlines)
+    transitions.record_time(row, state)
+    transitions.record_phase(row, state)
+    forget(cluster, applied)
+    workqueue.enqueue(targets.adoption(cluster))
+    return True
+
+
 def adopt(cluster: str, namespace: str) -> None:
     """Create the missing rows of a namespace's leases, and assign the lease's number to rows that have none.
 
-    A lease is that of the allocation whose id its record has: the name may be that of others, which have ended.
+    A lease is that of the allocation whose id its record has: the name may be that of others, which have ended, or that
+    ``end_if_superseded`` ends first.
 
     A scheduled row of a backup has no number although its lease has one. The project controller calls this before it
     writes, since it would otherwise remove the quota of slices that are held.

@@ -1,10 +1,16 @@
 """Names are free again after the end: what goes by name goes to the live allocation, and leases by the id they have."""
 
+import json
+from datetime import timedelta
+from uuid import uuid4
+
 import pytest
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS
+from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.objects import Ref
+from allocations.domain.observed_facts import workload_facts
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import mirror, recovery
@@ -144,6 +150,58 @@ def test_one_that_has_ended_cleans_up_what_is_seen_of_it_later(old, project):
 def test_a_lost_lease_reserves_although_its_name_was_anothers_before(old, new, project):
     see_lease(project, lost(new))
     assert [one.name for one in holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"), clock.now())] == ["train"]
+
+
+@pytest.fixture
+def superseded(member, project) -> Allocation:
+    """A live row after a restore: its end was lost, and so was the later allocation that has its name now."""
+    row = held(allocate(member, project, name="train"), hours=3)
+    later = {"id": str(uuid4()), "created_at": (clock.now() - timedelta(hours=1)).isoformat()}
+    see_lease(project, json.dumps({**json.loads(record_of(row)), **later, "count": 2}))
+    return spec_of_row.rows().get(pk=row.pk)
+
+
+def test_one_whose_name_a_lost_allocation_has_ends_when_that_one_was_requested(superseded):
+    lease = lease_in_mirror(superseded)
+    assert recovery.end_if_superseded(superseded, lease, {})
+    row = Allocation.objects.get(pk=superseded.pk)
+    assert (row.phase, row.outcome, row.reason) == ("ended", "released", "name_recovered")
+    [interval] = UsageInterval.objects.filter(holder_id=row.pk)
+    assert interval.end == LeaseRecord.from_text(workload_facts(lease)["record"]).created_at
+
+
+def test_the_lost_allocation_is_recovered_under_the_name(superseded, project):
+    WorkItem.objects.all().delete()
+    assert recovery.end_if_superseded(superseded, lease_in_mirror(superseded), {})
+    assert WorkItem.objects.filter(target=ADOPTION).exists()
+    recovery.adopt(LOCAL, project.namespace)
+    row = Allocation.objects.get(name="train", ended_at=None)
+    assert (row.recovered, row.count) == (True, 2)
+
+
+def test_one_that_was_requested_before_the_lost_allocation_was_recovered_is_cancelled(member, project):
+    record = json.loads(lost(allocate(member, project, name="train")))
+    row = spec_of_row.rows().get(pk=allocate(member, project, name="train").pk)
+    see_lease(project, json.dumps(record))
+    assert recovery.end_if_superseded(row, lease_in_mirror(row), {})
+    assert Allocation.objects.get(pk=row.pk).outcome == "cancelled"
+
+
+def test_the_lease_of_one_that_has_ended_ends_no_other(old, new, project):
+    see_lease(project, record_of(old))
+    row = spec_of_row.rows().get(pk=new.pk)
+    assert not recovery.end_if_superseded(row, lease_in_mirror(row), {})
+
+
+def test_a_live_allocation_keeps_its_own_lease(new, project):
+    see_lease(project, record_of(new))
+    row = spec_of_row.rows().get(pk=new.pk)
+    assert not recovery.end_if_superseded(row, lease_in_mirror(row), {})
+
+
+def test_of_a_name_that_a_lost_allocation_has_its_lease_counts_and_not_the_live_row(superseded):
+    [hold] = holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"), clock.now())
+    assert hold.id == "u-lease"
 
 
 def test_the_lease_of_one_that_has_ended_reserves_nothing(old, project):

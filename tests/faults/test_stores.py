@@ -14,6 +14,7 @@ from django.conf import settings
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from deploy.local.runner import Local
+from tests.support.cluster.allocations import request_slices
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.faults import backup
@@ -70,11 +71,17 @@ def _another_consumer() -> Iterator[list[float]]:
 def test_the_database_is_restored_to_one_minute_ago(
     local: Local, crowd: Crowd, witness: Witness, kubectl: Kubectl, under_fault: Fault, tmp_path: Path
 ) -> None:
-    """Requests made since then are adopted from their leases, with the same objects and devices."""
+    """Requests made since then are adopted from their leases, with the same objects and devices. Two of them have the
+    names of others whose end was lost.
+    """
     dump = backup.dump(tmp_path / "portal.dump")
     taken_at = time.monotonic()
     with under_fault(hidden_s=RESTORED_S):
-        crowd.release(crowd.live()[:10])
+        released = crowd.live()[:10]
+        crowd.release(released)
+        for row in (former := [released[0], released[-1]]):
+            eventually(lambda pk=row.pk: Allocation.objects.exclude(ended_at=None).filter(pk=pk), within_s=RESTORED_S)
+            request_slices(row.requested_by, row.project, row.offering.key, name=row.name)
         eventually(lambda: time.monotonic() > taken_at + RESTORED_S, within_s=RESTORED_S + 5)
         live = {row.pk: row for row in crowd.live()}
         active = [row for row in live.values() if row.phase == Phase.ACTIVE]
@@ -90,6 +97,9 @@ def test_the_database_is_restored_to_one_minute_ago(
     adopted = Allocation.objects.filter(pk__in=live.keys() - kept)
     assert len(adopted) == len(live) - len(kept) > 0
     assert all(row.recovered for row in adopted)
+    ended = Allocation.objects.filter(pk__in=[row.pk for row in former])
+    assert {row.reason for row in ended} == {"name_recovered"}
+    assert {row.name for row in former} <= {row.name for row in adopted}
     after = _uids(kubectl, crowd)
     for row in active:
         own_uids = {key: uid for key, uid in before.items() if key[1:3] == (row.project.namespace, row.name)}

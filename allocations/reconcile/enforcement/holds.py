@@ -42,7 +42,9 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> li
         )
         for pk, name, number, count, held_at, is_custom_claim, spread, namespace, resource, path in rows
     ]
-    return [*found, *_without_row(cluster, snapshot, found)]
+    lost = _without_row(cluster, snapshot, found)
+    names_of_lost = {(hold.namespace, hold.name) for hold in lost}
+    return [*(hold for hold in found if (hold.namespace, hold.name) not in names_of_lost), *lost]
 
 
 def _is_granted(pk: UUID, now: datetime) -> bool:
@@ -56,21 +58,18 @@ def _is_granted(pk: UUID, now: datetime) -> bool:
 def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> list[Hold]:
     """Return the leases without a row, each with the use that it reserves.
 
-    After a restore of the database their rows are created again, if possible (``allocations.reconcile.recovery``).
+    After a restore of the database their rows are created again, if possible (``allocations.reconcile.recovery``). The
+    name of one may be that of another allocation: one that has ended, or one whose end the database has lost.
     """
-    live = {(hold.namespace, hold.name) for hold in with_row}
+    ids = {(hold.namespace, hold.name): hold.id for hold in with_row}
     leases = {
         (lease.ref.namespace, lease.allocation): lease for lease in snapshot.of_kind("Workload") if lease.allocation
     }
-    ids = {
-        pair: LeaseRecord.id_in(workload_facts(lease).get("record", ""))
-        for pair, lease in leases.items()
-        if pair not in live
-    }
-    rows = Allocation.objects.filter(project__cluster=cluster, name__in={name for _, name in ids})
-    known = rows.values_list("project__namespace", "name", "pk") if ids else ()
-    # A lease may be of a later allocation with the name of one that has ended.
-    ended = {(namespace, name) for namespace, name, pk in known if ids.get((namespace, name)) in ("", str(pk))}
+    records = {pair: LeaseRecord.id_in(workload_facts(lease).get("record", "")) for pair, lease in leases.items()}
+    records = {pair: id_ for pair, id_ in records.items() if pair not in ids or id_ not in ("", ids[pair])}
+    rows = Allocation.objects.filter(project__cluster=cluster, name__in={name for _, name in records})
+    known = rows.values_list("project__namespace", "name", "pk") if records else ()
+    with_rows = {(namespace, name) for namespace, name, pk in known if records.get((namespace, name)) in ("", str(pk))}
     return [
         Hold(
             id=lease.uid,
@@ -80,5 +79,5 @@ def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> 
             amounts={**sum(map(Counter, workload_facts(lease)["usage"].values()), Counter[str]()), DEVICES: None},
         )
         for (namespace, name), lease in leases.items()
-        if (namespace, name) not in live | ended
+        if (namespace, name) in records.keys() - with_rows
     ]
