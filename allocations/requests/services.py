@@ -28,7 +28,7 @@ from portal.workqueue import targets
 from quotas.limits import counting
 
 
-def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocation:
+def request(user: User, spec: AllocationRequest) -> Allocation:
     """Create an allocation, queued or scheduled, and return it.
 
     Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with violations and alternatives), Busy.
@@ -46,11 +46,11 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
                 "Choose another project.",
             )
         if not decision.violations:
-            return _granted(user, decision, actor or user.username)
+            return _granted(user, decision)
     raise _refusal(decision)
 
 
-def _granted(user: User, decision: Decision, actor: str) -> Allocation:
+def _granted(user: User, decision: Decision) -> Allocation:
     """Create the allocation, count it against its limits, and enqueue it. Raises Refused, Busy."""
     row = _create(user, decision)
     try:
@@ -58,8 +58,8 @@ def _granted(user: User, decision: Decision, actor: str) -> Allocation:
     except counting.LimitReached as error:  # by a concurrent request in another project
         latest = decide(user, decision.spec)
         raise _refusal(latest) if latest.violations else Busy("Others request the same at this moment.") from error
-    transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
-    record_action(actor, "request", row, after=request_values(row))
+    transitions.append(row, "requested", actor=user.username, to_phase=row.phase, message=_summary(row))
+    record_action(user.username, "request", row, after=request_values(row))
     workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
 
