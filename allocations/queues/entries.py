@@ -69,14 +69,33 @@ def item(row: Allocation | Job) -> QueueItem:
     """Return an allocation or a Job as an item of its team's queue; needs its project."""
     if isinstance(row, Job):
         return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
+    project = row.project
+    return _of_allocation(
+        *(row.pk, row.name, row.priority, row.created_at, row.phase, row.count),
+        *(row.offering.key, project.team_id, project.cluster_id, project.namespace),
+    )
+
+
+def _of_allocation(
+    pk: UUID,
+    name: str,
+    priority: str,
+    created_at: datetime,
+    phase: str,
+    count: int,
+    offering: str,
+    team: int,
+    cluster: str,
+    namespace: str,
+) -> QueueItem:
     return QueueItem(
-        order=(-PRIORITIES[row.priority], row.created_at, row.pk),
-        team=row.project.team_id,
-        cluster=row.project.cluster_id,
+        order=(-PRIORITIES[priority], created_at, pk),
+        team=team,
+        cluster=cluster,
         is_job=False,
-        is_queued=row.phase == Phase.QUEUED,
-        workload=(row.project.namespace, names.lease(row.name)),
-        requests={row.offering.key: row.count},
+        is_queued=phase == Phase.QUEUED,
+        workload=(namespace, names.lease(name)),
+        requests={offering: count},
     )
 
 
@@ -98,18 +117,7 @@ def _allocations(teams: Collection[int]) -> list[QueueItem]:
         *("pk", "name", "priority", "created_at", "phase", "count"),
         *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
     )
-    return [
-        QueueItem(
-            order=(-PRIORITIES[priority], created_at, pk),
-            team=team,
-            cluster=cluster,
-            is_job=False,
-            is_queued=phase == Phase.QUEUED,
-            workload=(namespace, names.lease(name)),
-            requests={offering: count},
-        )
-        for pk, name, priority, created_at, phase, count, offering, team, cluster, namespace in found
-    ]
+    return [_of_allocation(*values) for values in found]
 
 
 def _jobs(teams: Collection[int]) -> list[QueueItem]:
