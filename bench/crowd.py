@@ -27,6 +27,7 @@ from quotas.catalog import services as catalog
 from quotas.catalog.layouts import Placement, first_fit
 from quotas.catalog.mig_tables import TABLES
 from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.catalog.nvidia import DRA_DRIVER
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
@@ -247,7 +248,7 @@ def _applied(row: Allocation, one: Held) -> Iterator[AppliedObject]:
 
 
 def _claim(row: Allocation, one: Held) -> MirrorObject:
-    device = {"request": "slice-0", "driver": "gpu.nvidia.com", "pool": one.node, "device": one.device}
+    device = {"request": "slice-0", "driver": DRA_DRIVER, "pool": one.node, "device": one.device}
     return MirrorObject(
         cluster_id=registry.own(),
         kind="ResourceClaim",

@@ -18,12 +18,11 @@ from allocations.capacity.packing import FlavorDevices
 from allocations.models import MirrorObject
 from quotas.catalog import geometry, published
 from quotas.catalog.models import Device, Flavor, Offering
-from quotas.catalog.nvidia import DRA_DRIVER
+from quotas.catalog.nvidia import CLIQUE_LABEL, DRA_DRIVER
 
 GPU_NAME = "gpu"
 """Name of the GPU that represents all GPUs in the same state."""
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
-CLIQUE = "nvidia.com/gpu.clique"
 ATTRIBUTES = tuple(f"attributes__{name}" for name in ("type", "profile", "parentUUID", PCIE_ROOT))
 ALLOCATED = """
     SELECT claim.cluster_id, device ->> 'pool' AS node, device ->> 'device' AS device
@@ -168,4 +167,4 @@ def clique_of(cluster: str, nodes: Iterable[str]) -> str:
 def _cliques() -> dict[tuple[str, str], str]:
     """Return the NVLink clique of each node that has one, by cluster and node."""
     nodes = MirrorObject.objects.filter(kind="Node").values_list("cluster", "name", "facts__labels")
-    return {(cluster, name): labels[CLIQUE] for cluster, name, labels in nodes if labels and labels.get(CLIQUE)}
+    return {(cluster, name): clique for cluster, name, labels in nodes if (clique := (labels or {}).get(CLIQUE_LABEL))}

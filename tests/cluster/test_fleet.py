@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from deploy.local.fleet import nodes, publisher, slices, spec
+from deploy.local.fleet import nodes, publisher, spec
+from quotas.catalog.nvidia import DRA_DRIVER
 from tests.support.cluster.hardware import (
     claim,
     claiming_pod,
@@ -85,7 +86,7 @@ def test_a_claim_gets_a_whole_h100_and_nothing_of_that_card_is_left(apply, read,
     assert landed["spec"]["nodeName"] == node
     assert node.startswith("h100-")
 
-    card = read("resourceslice", f"{node}-{slices.DRIVER}-{device}")["spec"]["devices"][0]
+    card = read("resourceslice", f"{node}-{DRA_DRIVER}-{device}")["spec"]["devices"][0]
     parent = card["attributes"]["uuid"]["string"]
     on_that_card = f"device.attributes['gpu.nvidia.com'].parentUUID == '{parent}'"
     apply(claim("part", "mig.nvidia.com", 1, on_that_card), claiming_pod("part"))
@@ -153,12 +154,12 @@ def test_what_was_edited_or_deleted_is_published_again(kubectl, read):
         return [s["spec"] for s in read("resourceslices")["items"] if s["spec"]["pool"]["name"] == "h100-1"]
 
     generation = pool()[0]["pool"]["generation"]
-    kubectl("delete", "resourceslice", f"h100-1-{slices.DRIVER}-gpu-5")
+    kubectl("delete", "resourceslice", f"h100-1-{DRA_DRIVER}-gpu-5")
     eventually(pool, lambda p: len(p) == 9 and {s["pool"]["generation"] for s in p} == {generation + 1})
 
 
 def test_a_tainted_card_is_not_handed_out_until_it_is_healed(fleet, apply, read, namespace):
-    name = f"h100-1-{slices.DRIVER}-gpu-7"
+    name = f"h100-1-{DRA_DRIVER}-gpu-7"
     parent = read("resourceslice", name)["spec"]["devices"][0]["attributes"]["uuid"]["string"]
     fleet("taint", "h100-1/gpu-7", "--xid", "79")
     try:

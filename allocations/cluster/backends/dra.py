@@ -14,9 +14,7 @@ from allocations.cluster import names
 from allocations.cluster.manifests import claim_spec, custom_claim, lease
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Slice, Snapshot
 from allocations.domain.observed_facts import claim_facts, pod_facts
-
-CLIQUE = "nvidia.com/gpu.clique"
-"""Node label: the NVLink domain and clique of the node (GPU feature discovery)."""
+from quotas.catalog.nvidia import CLIQUE_LABEL
 
 
 class Part(NamedTuple):
@@ -108,7 +106,7 @@ def _node_selector(request: ResolvedSpec) -> dict[str, str]:
 
     If no clique has room, its name is "", which matches no node, so the slices are never split.
     """
-    return {**request.node_selector, **({CLIQUE: request.clique} if request.constraints.same_clique else {})}
+    return {**request.node_selector, **({CLIQUE_LABEL: request.clique} if request.constraints.same_clique else {})}
 
 
 def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:

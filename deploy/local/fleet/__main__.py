@@ -22,7 +22,8 @@ import urllib3
 
 from deploy.local.fleet import publisher, spec, state, switches
 from deploy.local.fleet.api import Api, ApiError
-from deploy.local.fleet.slices import DRIVER, Taint
+from deploy.local.fleet.slices import Taint
+from quotas.catalog.nvidia import DRA_DRIVER
 
 DOWN = "node-not-ready.stage.kwok.x-k8s.io"
 
@@ -81,7 +82,7 @@ def turn_node(arguments: argparse.Namespace) -> None:
 
 def taint_device(arguments: argparse.Namespace) -> None:
     taint: Taint = {
-        "key": f"{DRIVER}/xid",
+        "key": f"{DRA_DRIVER}/xid",
         "value": str(arguments.xid),
         "effect": arguments.effect,
         "timeAdded": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

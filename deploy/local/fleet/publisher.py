@@ -19,13 +19,14 @@ from deploy.local.fleet.api import Api, ApiError, Object
 from deploy.local.fleet.differences import node_patch, node_status_patch, pool_writes
 from deploy.local.fleet.mig_manager import NodeCards
 from deploy.local.fleet.slices import Taint
+from quotas.catalog.nvidia import DRA_DRIVER
 
 log = logging.getLogger("fleet")
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-SLICES_OF_DRIVER = f"{SLICES}?fieldSelector=spec.driver%3D{slices.DRIVER}"
+SLICES_OF_DRIVER = f"{SLICES}?fieldSelector=spec.driver%3D{DRA_DRIVER}"
 PASS_EVERY_S = 2.0
 
 # Taints by node, then by device.

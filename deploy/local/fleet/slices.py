@@ -13,8 +13,7 @@ from deploy.local.fleet.partitions import Device
 from deploy.local.fleet.slots import Slot, attributes, slots
 from deploy.local.fleet.spec import Fleet, Kind
 from quotas.catalog.mig_tables import TABLES
-
-DRIVER = "gpu.nvidia.com"
+from quotas.catalog.nvidia import DRA_DRIVER
 
 Taint = dict[str, str]
 Specs = dict[str, dict[str, Any]]
@@ -30,8 +29,8 @@ def pool(fleet: Fleet, kind: Kind, node: str, taints: Mapping[str, Sequence[Tain
     if kind.mig and kind.mig.strategy == "dynamic":
         slices = _one_per_card(kind, node, devices)
     else:
-        slices = {f"{node}-{DRIVER}-devices": {"devices": [d for of_card in devices.values() for d in of_card]}}
-    shared = {"driver": DRIVER, "nodeName": node, "pool": {"name": node, "resourceSliceCount": len(slices)}}
+        slices = {f"{node}-{DRA_DRIVER}-devices": {"devices": [d for of_card in devices.values() for d in of_card]}}
+    shared = {"driver": DRA_DRIVER, "nodeName": node, "pool": {"name": node, "resourceSliceCount": len(slices)}}
     return {name: shared | content for name, content in slices.items()}
 
 
@@ -39,8 +38,8 @@ def _one_per_card(kind: Kind, node: str, devices: Mapping[Slot, Sequence[Device]
     counters = partitions.counters_of_card(TABLES[kind.card.mig_table])
     sets = [{"name": slot.counter_set, "counters": counters} for slot in devices]
     return {
-        f"{node}-{DRIVER}-counters": {"sharedCounters": sets},
-        **{f"{node}-{DRIVER}-{slot.name}": {"devices": of_card} for slot, of_card in devices.items()},
+        f"{node}-{DRA_DRIVER}-counters": {"sharedCounters": sets},
+        **{f"{node}-{DRA_DRIVER}-{slot.name}": {"devices": of_card} for slot, of_card in devices.items()},
     }
 
 
