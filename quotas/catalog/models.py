@@ -23,6 +23,10 @@ class Path(models.TextChoices):
     DEVICE_PLUGIN = "device-plugin", "device plugin"
 
 
+HOLDER_PODS = {Path.DRA: 1, Path.DEVICE_PLUGIN: 0}
+"""The pods of the portal's own that hold one slice: a claim has a holder pod, a hold quota needs none."""
+
+
 class Kind(models.TextChoices):
     WHOLE = "whole", "whole GPU"
     MIG = "mig", "MIG slice"
@@ -220,8 +224,7 @@ class Offering(models.Model):
     @property
     def node_share(self) -> NodeShare:
         """Return the CPU, memory and pods that go with one slice; needs the flavor."""
-        holders = 1 if self.flavor.path == Path.DRA else 0
-        return per_slice(self.flavor.per_gpu, self.memory_part, holders=holders)
+        return per_slice(self.flavor.per_gpu, self.memory_part, holders=HOLDER_PODS[Path(self.flavor.path)])
 
     @property
     def is_offered(self) -> bool:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from django.db.models import QuerySet
 
 from quotas.catalog import blocked_capacity
-from quotas.catalog.models import Flavor, Kind, Offering, Path, Pool
+from quotas.catalog.models import HOLDER_PODS, Flavor, Kind, Offering, Path, Pool
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import Discovered, Identity
 
@@ -44,7 +44,7 @@ def per_gpu(cluster: str, found: Discovered) -> dict[str, NodeShare]:
         row, now = rows.get(flavor.name, Flavor()), flavor.per_gpu
         row.node_cpu_millicores, row.node_memory_mib, row.node_pods = now.cpu_millicores, now.memory_mib, now.pods
         parts = [one.memory_part for one in found.offerings if one.flavor == flavor.name and one.kind != Kind.CLAIM]
-        holders = 1 if flavor.identity.path == Path.DRA else 0
+        holders = HOLDER_PODS[Path(flavor.identity.path)]
         shares[flavor.name] = blocked_capacity.promised(row.per_gpu, parts, holders=holders)
     return shares
 

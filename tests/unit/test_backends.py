@@ -67,6 +67,7 @@ def test_every_path_of_the_catalogue_has_capabilities_and_a_backend():
     labels = {path: backend.label for path, backend in CAPABILITIES.items()}
     assert labels == dict(catalog.Path.choices)
     assert registry.BACKENDS.keys() == CAPABILITIES.keys()
+    assert catalog.HOLDER_PODS.keys() == CAPABILITIES.keys()
 
 
 def test_devices_are_either_named_or_counted():
