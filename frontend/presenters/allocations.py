@@ -10,7 +10,7 @@ from allocations.capacity.node_shares import node_share
 from allocations.connect.connection import USABLE
 from allocations.domain import held_time
 from allocations.domain.allocation_spec import LABELLED, Constraints, Sharing
-from allocations.domain.phases import Phase
+from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues.queue import QueuePosition
@@ -27,7 +27,7 @@ UNTIL = {
     Phase.SCHEDULED: "It starts",
     Phase.QUEUED: "It queues again",
 }
-RUNNING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.SUSPENDED, Phase.RELEASING)
+RUNNING = (*RESERVING, Phase.SUSPENDED)
 TYPES = {
     "requested": "Requested",
     "end": "End asked for",
