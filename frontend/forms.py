@@ -9,7 +9,18 @@ from django import forms
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
+from allocations.domain.allocation_spec import (
+    CONSTRAINTS,
+    INTERVALS,
+    LABELLED,
+    MAX_SLICES,
+    MPS,
+    STRATEGIES,
+    TIME_SLICING,
+    AllocationRequest,
+    Constraints,
+    Sharing,
+)
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
 from allocations.requests.period import MAX_DURATION
@@ -24,13 +35,13 @@ TOKEN_LIFETIMES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 ye
 MINUTE = "%Y-%m-%dT%H:%M"
 """As browsers send a time."""
 NO_OFFERING = "Choose what you need."
-CONSTRAINT_CHOICES = {
+CONSTRAINT_LABELS = {
     "same_gpu": "all on one GPU",
     "same_pcie_root": "all under one PCIe root",
     "same_clique": "all in one NVLink clique",
     "distinct_gpus": "each on a GPU of its own",
 }
-STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
+STRATEGY_LABELS = {"": "no", TIME_SLICING: "by time-slicing", MPS: "by MPS"}
 
 
 def _hours(**options: Any) -> forms.DecimalField:
@@ -109,14 +120,14 @@ class RequestForm(LengthForm):
     constraints = forms.MultipleChoiceField(
         required=False,
         label="Slices together",
-        choices=CONSTRAINT_CHOICES.items(),
+        choices=[(name, CONSTRAINT_LABELS[name]) for name in CONSTRAINTS],
         widget=forms.CheckboxSelectMultiple,
         help_text="By DRA. Over REST: <code>constraints</code>.",
     )
     strategy = forms.ChoiceField(
         required=False,
         label="Your pods share a device",
-        choices=STRATEGIES.items(),
+        choices=[(name, STRATEGY_LABELS[name]) for name in ("", *STRATEGIES)],
         help_text="Several of your pods on the devices of one claim, by DRA: shared, not isolated from each other.",
     )
     interval = forms.ChoiceField(required=False, label="Time slice", choices=[(i, i) for i in ("", *INTERVALS)])

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import click
 
+from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import LABELLED
 from portal.cli import times, waiting
 from portal.cli.client import Client
@@ -68,7 +69,7 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--give-up-after", "wait", help="End if not held by then, e.g. 12h or 2d after the request or start; 7d.")
 @click.option("--starts-at", help="RFC 3339 time with offset; now if not given.")
 @click.option("--name", help="DNS label, unique in the project.")
-@click.option("--priority", type=click.Choice(["batch", "normal", "critical"]))
+@click.option("--priority", type=click.Choice(tuple(PRIORITIES)))
 @labelled_options
 @click.option("--no-requeue", is_flag=True, help="End on an eviction, instead of queueing again.")
 @click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
