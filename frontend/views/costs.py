@@ -9,10 +9,8 @@ from frontend.pages import PageRequest, page, show
 from frontend.presenters.costs import table
 from portal.core import clock
 from portal.core.errors import Invalid
-from portal.tenants import access
 from quotas.costs import windows
-from quotas.costs.selectors import Costs
-from quotas.costs.selectors import costs as sums
+from quotas.costs.selectors import Costs, visible_costs
 
 WINDOWS = {
     "today": "today",
@@ -36,11 +34,10 @@ def costs(request: PageRequest) -> HttpResponse:
     """Show usage and cost of all teams the person may see. The address takes any window and key of REST."""
     window = request.GET.get("window") or "7d"
     aggregate = request.GET.get("aggregate") or "project"
-    teams = None if access.sees_all(request.user) else [t.slug for t in access.visible_teams(request.user)]
     context: dict[str, object] = {"window": window, "aggregate": aggregate, "keys": KEYS, "problem": None}
     context["windows"] = WINDOWS if window in WINDOWS else {**WINDOWS, window: window}
     try:
-        found = sums(windows.parse(window, clock.now()), [aggregate], teams=teams)
+        found = visible_costs(request.user, windows.parse(window, clock.now()), [aggregate])
     except Invalid as problem:
         context |= {"problem": problem, "table": None}
         return show(request, "frontend/costs.html", context, status=problem.status)

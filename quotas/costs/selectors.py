@@ -10,6 +10,8 @@ from uuid import UUID
 
 from portal.core import clock, money
 from portal.core.errors import Invalid
+from portal.tenants import access
+from portal.tenants.models import User
 from quotas.catalog.models import Offering
 from quotas.costs import ledger, rating, windows
 from quotas.costs.models import Price
@@ -109,6 +111,19 @@ def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Cha
         )
         for key, rows in found.items()
     }
+
+
+def visible_costs(
+    user: User,
+    window: Window,
+    aggregate: Sequence[str],
+    *,
+    accumulate: bool = True,
+    where: Mapping[str, Collection[str]] | None = None,
+) -> Costs:
+    """Return `costs` of the teams whose things `user` may read."""
+    teams = None if access.sees_all(user) else list(access.visible_teams(user).values_list("slug", flat=True))
+    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams)
 
 
 def costs(

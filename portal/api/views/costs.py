@@ -13,13 +13,10 @@ from portal.api.http.operations import api_view
 from portal.api.http.strict import query_flag, query_value, query_values
 from portal.core import clock
 from portal.core.errors import Invalid
-from portal.tenants import access
-from portal.tenants.models import User
 from quotas.costs import filters, windows
 from quotas.costs.ledger import KEYS
 from quotas.costs.rating import Window
-from quotas.costs.selectors import CostRow
-from quotas.costs.selectors import costs as sums
+from quotas.costs.selectors import CostRow, visible_costs
 
 IDLE = ("separate", "share", "hide")
 
@@ -64,13 +61,13 @@ def costs(request: Request) -> Response:
     """
     if query_value(request, "idle", "separate") not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
-    found = sums(
+    found = visible_costs(
+        current_user(request),
         windows.parse(_window(request), clock.now()),
         query_values(request, "aggregate") or ["project"],
         accumulate=query_flag(request, "accumulate", True),
         # In a URL a bare + is a space.
         where=filters.parse(query_value(request, "filter").replace(" ", "+")),
-        teams=_teams(current_user(request)),
     )
     return Response(
         {"results": [_row(row) for row in found.rows], "currency": found.currency, "window": _span(found.window)}
@@ -80,12 +77,6 @@ def costs(request: Request) -> Response:
 def _window(request: Request) -> str:
     """Return the window in the query parameters; the + of an offset (+02:00) may arrive as a space."""
     return query_value(request, "window", "7d").replace(" ", "+")
-
-
-def _teams(user: User) -> list[str] | None:
-    if access.sees_all(user):
-        return None
-    return list(access.visible_teams(user).values_list("slug", flat=True))
 
 
 def _span(window: Window) -> dict[str, Any]:
