@@ -22,7 +22,7 @@ def adopt(user: User, team: Team, slug: str, name: str, namespace: str, **option
 
     Raises Forbidden; Invalid if the namespace does not exist or an admin has not labelled it; ClusterUnavailable.
     """
-    access.require(user, "structure.manage", team)
+    access.require(user, "structure.manage", None)
     cluster = registry.own()
     labels = namespaces.labels(connect(cluster), namespace)
     if labels is None:

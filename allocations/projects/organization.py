@@ -1,6 +1,7 @@
 """Write operations on departments, teams and projects, with permission.
 
-Each function checks permission, then writes in one transaction, in which ``lock`` is called first.
+Each function checks permission (`adopt.adopt` does it for an adopted namespace), then writes in one transaction, in
+which ``lock`` is called first.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ def change_department(
     with transaction.atomic():
         row = lock(row)
         if "parent" in changes:
-            transfer.move_department(user, row, changes["parent"])
+            transfer.move_department(row, changes["parent"], actor=user.username)
         if "name" in changes:
             structure.rename(row, changes["name"], actor=user.username)
     return row
@@ -48,7 +49,7 @@ def change_team(user: User, row: Team, changes: Mapping[str, Any], lock: RowLock
     with transaction.atomic():
         row = lock(row)
         if "department" in changes:
-            transfer.move_team(user, row, changes["department"])
+            transfer.move_team(row, changes["department"], actor=user.username)
         if "name" in changes:
             structure.rename(row, changes["name"], actor=user.username)
     return row
@@ -61,9 +62,9 @@ def create_project(
 
     ``options`` are those of `services.create_project`. Raises Forbidden, and what that and `adopt.adopt` raise.
     """
-    access.require(user, ACTION, None)
     if is_adopted:
         return adopt.adopt(user, team, slug, name, namespace or slug, **options)
+    access.require(user, ACTION, None)
     return services.create_project(team, slug, name, namespace=namespace, actor=user.username, **options)
 
 

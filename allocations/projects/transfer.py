@@ -38,19 +38,23 @@ def move(user: User, project: Project, team: Team) -> None:
         structure.move_project(project, team, actor=user.username)
 
 
-def move_team(user: User, team: Team, department: Department) -> None:
-    """Move the team to another department, and recount the limits that the portal enforces."""
-    access.require(user, "structure.manage", team)
+def move_team(team: Team, department: Department, *, actor: str) -> None:
+    """Move the team to another department, and recount the limits that the portal enforces.
+
+    `organization.change_team` checks permission.
+    """
     with transaction.atomic(), advisory_lock("limits"):
-        structure.move_team(team, department, actor=user.username)
+        structure.move_team(team, department, actor=actor)
         recount_departments()
 
 
-def move_department(user: User, department: Department, parent: Department | None) -> None:
-    """Move the department and all below it under ``parent``, or to the top. Raises Invalid."""
-    access.require(user, "structure.manage", None)
+def move_department(department: Department, parent: Department | None, *, actor: str) -> None:
+    """Move the department and all below it under ``parent``, or to the top. Raises Invalid.
+
+    `organization.change_department` checks permission.
+    """
     with transaction.atomic(), advisory_lock("limits"):
-        structure.set_parent(department, parent, actor=user.username)
+        structure.set_parent(department, parent, actor=actor)
         recount_departments()
 
 

@@ -167,7 +167,7 @@ def test_a_team_that_moves_counts_where_it_is(team, project, whole):
     requested(person(team), project, count=2)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
     product = Department.objects.get(slug="product")
-    transfer.move_team(person(platform_role="operator"), team, product)
+    transfer.move_team(team, product, actor="operator")
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 0, "product": 2}
 
 
