@@ -1,5 +1,6 @@
 """Forms of departments, teams, projects and members. The services validate their content."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django import forms
@@ -96,15 +97,10 @@ class NewTeamForm(TeamForm):
     field_order = ("slug", "name", "department")
 
 
-class ProjectNameForm(Form):
-    """The settings of a project that a lead may change."""
+class ProjectForm(Form):
+    """The settings of a project: those in ``editable``, or all."""
 
     name = _name(help_text="For people; it may change.")
-
-
-class ProjectForm(ProjectNameForm):
-    """The settings of a project that an operator may change."""
-
     pod_security = forms.ChoiceField(
         choices=[(level.value, level.value) for level in PodSecurity],
         initial=PodSecurity.RESTRICTED.value,
@@ -126,6 +122,11 @@ class ProjectForm(ProjectNameForm):
         help_text="From where the project's Services may be reached.",
     )
     admin_access = forms.BooleanField(required=False, label="Operators' claims may look at devices that others hold")
+
+    def __init__(self, *args: Any, editable: Collection[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if editable is not None:
+            self.fields = {name: field for name, field in self.fields.items() if name in editable}
 
     def settings(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in ("pod_security", "egress", "exposure", "admin_access")}

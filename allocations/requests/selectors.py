@@ -40,16 +40,28 @@ def visible(user: User) -> QuerySet[Allocation]:
     )
 
 
-def get(user: User, id_: UUID | str, action: str = "") -> Allocation:
-    """Return the allocation. Raises NotVisible; Forbidden if the person may not do `action` with it."""
+def get(user: User, id_: UUID | str) -> Allocation:
+    """Return the allocation. Raises NotVisible."""
     try:
         row = visible(user).filter(pk=UUID(str(id_))).first()
     except ValueError:
         row = None
     if row is None:
         raise NotVisible("The allocation", hint="GET /allocations lists yours.")
-    if action:
-        access.require(user, action, row.project.team, row.requested_by)
+    return row
+
+
+def releasable(user: User, id_: UUID | str) -> Allocation:
+    """Return the allocation, for who may release it. Raises NotVisible, Forbidden."""
+    row = get(user, id_)
+    access.require(user, "allocation.release", row.project.team, row.requested_by)
+    return row
+
+
+def extendable(user: User, id_: UUID | str) -> Allocation:
+    """Return the allocation, for who may extend it. Raises NotVisible, Forbidden."""
+    row = get(user, id_)
+    access.require(user, "allocation.extend", row.project.team, row.requested_by)
     return row
 
 

@@ -122,7 +122,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 @page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
     """Ask for confirmation, in a dialog or on a page; then release the slices."""
-    row = selectors.get(request.user, id_, "allocation.release")
+    row = selectors.releasable(request.user, id_)
     if request.method == "POST":
         services.release(request.user, row)
         messages.success(request, f"{row.name} is being released.")
@@ -135,7 +135,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
 @page
 def extend(request: PageRequest, id_: UUID) -> HttpResponse:
     """Extend the allocation."""
-    row = selectors.get(request.user, id_, "allocation.extend")
+    row = selectors.extendable(request.user, id_)
     form = ExtendForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:

@@ -8,8 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from allocations.projects import organization
-from allocations.projects.organization import ACTION
+from allocations.projects import editable, organization
 from frontend.object_limits_form import ObjectLimitsForm
 from frontend.pages import PageRequest, page, show
 from portal.core.errors import Invalid
@@ -24,9 +23,9 @@ def object_limits(request: PageRequest, slug: str) -> HttpResponse:
     """Show the table of kinds, and to operators the form that changes it."""
     if request.method != "POST":
         row = access.project_for(request.user, slug)
-        may_change = access.can(request.user, ACTION, row.team)
+        may_change = editable.may_manage(request.user)
         return _show(request, row, ObjectLimitsForm(initial=_known(row)) if may_change else None)
-    row = access.project_for(request.user, slug, ACTION)
+    row = editable.project(request.user, slug)
     form = ObjectLimitsForm(request.POST)
     if form.is_valid():
         try:

@@ -8,44 +8,30 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from allocations.projects import adopt, organization, transfer
+from allocations.projects import adopt, editable, organization, transfer
 from allocations.projects import archive as project_archive
-from allocations.projects.organization import ACTION
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.amounts import money
-from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm, ProjectNameForm
+from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm
 from frontend.views.tenants import form_page
 from portal.tenants import access
-from portal.tenants.models import Guard, Project
-
-SETTINGS = ("name", "pod_security", "egress", "exposure", "admin_access")
-
-
-def _managed(request: PageRequest, slug: str) -> Project:
-    return access.project_for(request.user, slug, ACTION)
+from portal.tenants.models import Guard
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def project(request: PageRequest, slug: str) -> HttpResponse:
     """Show the project's name; to operators also the settings of its namespace."""
-    row = access.project_for(request.user, slug, "project.rename")
-    known = {name: getattr(row, name) for name in SETTINGS}
+    row, settings = editable.project_settings(request.user, slug)
+    known = {name: getattr(row, name) for name in settings}
     back = reverse("team", args=[row.team.slug])
     words = {"title": f"Project {row.slug}", "button": "Save", "back": back}
-    if not access.can(request.user, ACTION, row.team):
-
-        def rename(values: dict[str, Any]) -> str:
-            organization.change_project(request.user, row, name=values["name"])
-            return f"{row.slug} is called {row.name}."
-
-        return form_page(request, ProjectNameForm(request.POST or None, initial=known), rename, words)
-    form = ProjectForm(request.POST or None, initial=known)
 
     def change(values: dict[str, Any]) -> str:
-        organization.change_project(request.user, row, name=values["name"], **form.settings())
+        organization.change_project(request.user, row, **values)
         return f"The project {row.slug} is as you said."
 
+    form = ProjectForm(request.POST or None, initial=known, editable=settings)
     return form_page(request, form, change, words)
 
 
@@ -53,7 +39,7 @@ def project(request: PageRequest, slug: str) -> HttpResponse:
 @page
 def move(request: PageRequest, slug: str) -> HttpResponse:
     """Move an empty project to another team."""
-    row = _managed(request, slug)
+    row = access.project_for(request.user, slug)
 
     def act(values: dict[str, Any]) -> str:
         transfer.move(request.user, row, values["team"])
@@ -66,14 +52,14 @@ def move(request: PageRequest, slug: str) -> HttpResponse:
         "lead": f"The people of {row.team.slug} leave the namespace, and the new team's come in. Nothing may be held "
         "or queued in it. What it used stays in the books of the old team.",
     }
-    return form_page(request, MoveForm(row, access.teams_to(request.user, ACTION), request.POST or None), act, words)
+    return form_page(request, MoveForm(row, editable.teams(request.user), request.POST or None), act, words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def archive(request: PageRequest, slug: str) -> HttpResponse:
     """Show what would end; then end it, and archive the project."""
-    row = _managed(request, slug)
+    row = access.project_for(request.user, slug)
     form = ArchiveForm(row, request.POST if request.method == "POST" else None)
     if form.is_valid():
         project_archive.archive(request.user, row)
@@ -87,7 +73,7 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
 @require_POST
 @page
 def unarchive(request: PageRequest, slug: str) -> HttpResponse:
-    row = _managed(request, slug)
+    row = access.project_for(request.user, slug)
     project_archive.unarchive(request.user, row)
     messages.success(request, f"{row.slug} is in use again.")
     return redirect("tenants")
@@ -97,7 +83,7 @@ def unarchive(request: PageRequest, slug: str) -> HttpResponse:
 @page
 def guard(request: PageRequest, slug: str) -> HttpResponse:
     """Show what the guard of an adopted namespace would refuse, and set its mode."""
-    row = _managed(request, slug)
+    row = access.project_for(request.user, slug)
     if request.method == "POST":
         adopt.set_guard(request.user, row, request.POST.get("guard", ""))
         does = "refuses" if row.guard == Guard.ENFORCE else "warns of"

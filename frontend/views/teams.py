@@ -10,7 +10,7 @@ from frontend.presenters.tenants import team_at_work
 from frontend.tenant_forms import ROLES, InvitationForm, MemberForm
 from portal.core.errors import Invalid, NotVisible, Refused
 from portal.tenants import access, invitations, members
-from portal.tenants.models import Membership, Team, User
+from portal.tenants.models import Invitation, Membership
 
 
 @require_safe
@@ -30,20 +30,19 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
     """Show members, invitations and projects. A POST changes a member's role or invites (leads), or adds
     (operators).
     """
-    row = access.team_for(request.user, slug, "member.manage" if request.method == "POST" else "")
+    is_post = request.method == "POST"
+    row = members.managed_team(request.user, slug) if is_post else access.team_for(request.user, slug)
     may_add = access.can(request.user, "member.add", row)
     form, status = (MemberForm if may_add else InvitationForm)(request.POST or None), 200
-    if request.method == "POST":
+    if is_post:
         status = 400
         if form.is_valid():
             try:
-                said = _add_or_invite(
-                    request.user, row, form.cleaned_data["username"], form.cleaned_data["role"], may_add
-                )
+                made = members.set_or_invite(request.user, row, **form.cleaned_data)
             except (Invalid, Refused) as problem:
                 form.add_problem(problem)
             else:
-                messages.success(request, said)
+                messages.success(request, _said(made))
                 return redirect("team", row.slug)
     workers, places = team_at_work(row)
     context = {
@@ -61,23 +60,17 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
     return show(request, "frontend/team.html", context, status=status)
 
 
-def _add_or_invite(user: User, row: Team, username: str, role: str, may_add: bool) -> str:
-    """Set the role of a member, or of a person whom an operator adds; else invite. Return the message to show."""
-    if members.member(row, username):
-        made = members.set_role(user, row, username, role)
-        return f"{made.user.username} is {made.role} of {row.slug}."
-    if may_add:
-        made = members.add(user, row, username, role)
-        return f"{made.user.username} is {made.role} of {row.slug}."
-    invitation = invitations.invite(user, row, username, role)
-    return f"{invitation.invitee} is invited as {role} of {row.slug}, until {invitation.expires_at:%-d %B %Y}."
+def _said(made: Membership | Invitation) -> str:
+    if isinstance(made, Membership):
+        return f"{made.user.username} is {made.role} of {made.team.slug}."
+    return f"{made.invitee} is invited as {made.role} of {made.team.slug}, until {made.expires_at:%-d %B %Y}."
 
 
 @require_POST
 @page
 def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpResponse:
     """Withdraw an invitation."""
-    row = access.team_for(request.user, slug, "member.manage")
+    row = members.managed_team(request.user, slug)
     found = invitations.pending(request.user).filter(team=row, pk=invitation_id).first()
     if found is None:
         raise NotVisible("The invitation")
@@ -90,7 +83,7 @@ def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpRespons
 @page
 def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
     """Ask for confirmation; then remove the person from the team."""
-    row = access.team_for(request.user, slug, "member.manage")
+    row = members.managed_team(request.user, slug)
     membership = members.member(row, username)
     if membership is None:
         raise NotVisible(f"The member {username} of {slug}")

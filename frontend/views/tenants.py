@@ -9,8 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations.projects import organization
-from allocations.projects.organization import ACTION
+from allocations.projects import editable, organization
 from frontend.base_form import Form
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import tree
@@ -22,7 +21,7 @@ from portal.tenants import access
 @require_safe
 @page
 def tenants(request: PageRequest) -> HttpResponse:
-    context = {"tree": tree(request.user), "may_manage": access.can(request.user, ACTION, None)}
+    context = {"tree": tree(request.user), "may_manage": editable.may_manage(request.user)}
     return show(request, "frontend/tenants.html", context)
 
 
@@ -50,7 +49,7 @@ def form_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_department(request: PageRequest) -> HttpResponse:
-    form = NewDepartmentForm(access.departments_to(request.user, ACTION), request.POST or None)
+    form = NewDepartmentForm(editable.departments(request.user), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
         made = organization.create_department(request.user, values["slug"], values["name"], values["parent"])
@@ -63,7 +62,7 @@ def new_department(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_team(request: PageRequest) -> HttpResponse:
-    form = NewTeamForm(access.departments_to(request.user, ACTION), request.POST or None)
+    form = NewTeamForm(editable.departments(request.user), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
         made = organization.create_team(request.user, values["department"], values["slug"], values["name"])
@@ -77,7 +76,7 @@ def new_team(request: PageRequest) -> HttpResponse:
 @page
 def new_project(request: PageRequest) -> HttpResponse:
     """Create a project in a namespace of its own, or adopt an existing one."""
-    form = NewProjectForm(access.teams_to(request.user, ACTION), request.POST or None)
+    form = NewProjectForm(editable.teams(request.user), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
         user, team, slug, name = request.user, values["team"], values["slug"], values["name"]
@@ -94,9 +93,9 @@ def new_project(request: PageRequest) -> HttpResponse:
 @page
 def department(request: PageRequest, slug: str) -> HttpResponse:
     """Rename a department, or move it within another."""
-    row = access.department_for(request.user, slug, ACTION)
+    row = access.department_for(request.user, slug)
     known = {"name": row.name, "parent": row.parent}
-    form = DepartmentForm(access.departments_to(request.user, ACTION), request.POST or None, initial=known)
+    form = DepartmentForm(editable.departments(request.user), request.POST or None, initial=known)
 
     def change(values: dict[str, Any]) -> str:
         organization.change_department(request.user, row, values)
@@ -110,9 +109,9 @@ def department(request: PageRequest, slug: str) -> HttpResponse:
 @page
 def team(request: PageRequest, slug: str) -> HttpResponse:
     """Rename a team, or move it to another department."""
-    row = access.team_for(request.user, slug, ACTION)
+    row = access.team_for(request.user, slug)
     known = {"name": row.name, "department": row.department}
-    form = TeamForm(access.departments_to(request.user, ACTION), request.POST or None, initial=known)
+    form = TeamForm(editable.departments(request.user), request.POST or None, initial=known)
 
     def change(values: dict[str, Any]) -> str:
         organization.change_team(request.user, row, values)

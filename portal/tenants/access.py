@@ -76,7 +76,8 @@ def can(user: Person, action: str, team: Team | None, owner: User | None = None)
 def require(user: Person, action: str, team: Team | None, owner: User | None = None) -> None:
     """Raise NotVisible for a team that `user` cannot see, and Forbidden naming the missing role, unless `can`.
 
-    Functions that change something call this first; a view does not. A sufficient platform role takes no query.
+    Functions that change something call this first, and those that find what a person may edit; a view does not. A
+    sufficient platform role takes no query.
     """
     if PERMISSIONS[action] & roles(user, None):
         return
@@ -136,48 +137,28 @@ def visible_projects(user: Person) -> QuerySet[Project]:
     return Project.objects.filter(team__in=visible_teams(user)).select_related("team__department")
 
 
-def team_for(user: Person, slug: str, action: str = "") -> Team:
-    """Return the team named `slug` with its department; raise NotVisible, or Forbidden if `action` is not allowed."""
+def team_for(user: Person, slug: str) -> Team:
+    """Return the team named `slug` with its department. Raises NotVisible."""
     team = None if "\x00" in slug else visible_teams(user).select_related("department").filter(slug=slug).first()
     if team is None:
         raise NotVisible(f"The team {slug}", hint="GET /me lists your teams.")
-    if action:
-        require(user, action, team)
     return team
 
 
-def department_for(user: Person, slug: str, action: str = "") -> Department:
-    """Return the department named `slug` with its parent; raise NotVisible, or Forbidden without permission for
-    `action`.
-    """
+def department_for(user: Person, slug: str) -> Department:
+    """Return the department named `slug` with its parent. Raises NotVisible."""
     found = None if "\x00" in slug else visible_departments(user).select_related("parent").filter(slug=slug).first()
     if found is None:
         raise NotVisible(f"The department {slug}", hint="GET /departments lists those of your teams.")
-    if action:
-        require(user, action, None)
     return found
 
 
-def project_for(user: Person, slug: str, action: str = "") -> Project:
-    """Return the project named `slug`; raise NotVisible, or Forbidden without permission for `action` in its team."""
+def project_for(user: Person, slug: str) -> Project:
+    """Return the project named `slug`. Raises NotVisible."""
     project = None if "\x00" in slug else visible_projects(user).filter(slug=slug).first()
     if project is None:
         raise NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
-    if action:
-        require(user, action, project.team)
     return project
-
-
-def teams_to(user: Person, action: str) -> QuerySet[Team]:
-    """Return all teams; raise Forbidden without the platform permission for `action`."""
-    require(user, action, None)
-    return Team.objects.all()
-
-
-def departments_to(user: Person, action: str) -> QuerySet[Department]:
-    """Return all departments; raise Forbidden without the platform permission for `action`."""
-    require(user, action, None)
-    return Department.objects.all()
 
 
 def for_platform(user: Person, rows: QuerySet[RowT]) -> QuerySet[RowT]:

@@ -9,14 +9,33 @@ from django.db import transaction
 
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import RowLock
-from portal.tenants import access, services
-from portal.tenants.models import Membership, Role, Team, User
+from portal.tenants import access, invitations, services
+from portal.tenants.models import Invitation, Membership, Role, Team, User
 
 
 def member(team: Team, username: str) -> Membership | None:
     if "\x00" in username:
         return None
     return Membership.objects.select_related("team", "user").filter(team=team, user__username=username).first()
+
+
+def managed_team(user: User, slug: str) -> Team:
+    """Return the team named `slug`, whose members `user` manages. Raises NotVisible, Forbidden."""
+    team = access.team_for(user, slug)
+    access.require(user, "member.manage", team)
+    return team
+
+
+def set_or_invite(user: User, team: Team, username: str, role: str) -> Membership | Invitation:
+    """Set the role of a member; a person from outside is added by an operator, and invited by a lead.
+
+    Raises what `set_role`, `add` and `invitations.invite` raise.
+    """
+    if member(team, username):
+        return set_role(user, team, username, role)
+    if access.can(user, "member.add", team):
+        return add(user, team, username, role)
+    return invitations.invite(user, team, username, role)
 
 
 def add(user: User, team: Team, username: str, role: str) -> Membership:

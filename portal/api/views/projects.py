@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from allocations.projects import adopt as project_adopt
 from allocations.projects import archive as project_archive
-from allocations.projects import organization, transfer
+from allocations.projects import editable, organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
 from portal.api.http.idempotency import KEY, idempotent, stated
@@ -197,7 +197,8 @@ def move(request: Request, slug: str) -> Response:
     """Move an empty project to another team (operators). 409 names what still runs in it. Past costs stay with the old
     team.
     """
-    user, row = current_user(request), _managed(request, slug)
+    user = current_user(request)
+    row = editable.project(user, slug)
     transfer.move(user, row, _team(user, read(Move, request)["team"]))
     return _out(row)
 
@@ -209,7 +210,7 @@ def archive(request: Request, slug: str) -> Response:
     """End everything in the project and archive it (operators), if `confirm` is its slug. `dry_run` only returns what
     would end.
     """
-    row, values = _managed(request, slug), read(Archive, request)
+    row, values = editable.project(current_user(request), slug), read(Archive, request)
     if not (is_dry := values["dry_run"]):
         project_archive.require_confirmation(row, values["confirm"])
     ends = project_archive.preview(current_user(request), row)
@@ -223,7 +224,7 @@ def archive(request: Request, slug: str) -> Response:
 @permission_classes([AdminScope])
 def unarchive(request: Request, slug: str) -> Response:
     """Restore an archived project, empty (operators)."""
-    row = _managed(request, slug)
+    row = access.project_for(current_user(request), slug)
     project_archive.unarchive(current_user(request), row)
     return _out(row)
 
@@ -239,7 +240,7 @@ def unarchive(request: Request, slug: str) -> Response:
 @permission_classes([AdminScope])
 def guard(request: Request, slug: str) -> Response:
     """Return the guard's mode, and the pods that it would refuse if they were created again. POST sets the mode."""
-    row = _managed(request, slug)
+    row = editable.project(current_user(request), slug)
     with transaction.atomic():
         if request.method == "POST":
             project_adopt.set_guard(current_user(request), row, read(NewGuard, request)["guard"])
@@ -247,14 +248,9 @@ def guard(request: Request, slug: str) -> Response:
     return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
 
 
-def _managed(request: Request, slug: str) -> Project:
-    """Return the project; raise unless the caller may manage it."""
-    return access.project_for(current_user(request), slug, organization.ACTION)
-
-
 def _team(user: User, slug: str) -> Team:
     """Return the team, for operators."""
-    rows = access.teams_to(user, organization.ACTION).select_related("department")
+    rows = editable.teams(user).select_related("department")
     found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
         raise Invalid({"team": [f"There is no team {slug}. GET /teams lists them."]})

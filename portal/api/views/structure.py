@@ -9,7 +9,7 @@ from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations.projects import organization
+from allocations.projects import editable, organization
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, current_user
 from portal.api.http.idempotency import KEY, idempotent
@@ -163,7 +163,7 @@ def _department(user: User, slug: str | None, field: str) -> Department | None:
     """Return the department, for operators."""
     if slug is None:
         return None
-    rows = access.departments_to(user, organization.ACTION)
+    rows = editable.departments(user)
     found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
         raise Invalid({field: [f"There is no department {slug}. GET /departments lists them."]})
