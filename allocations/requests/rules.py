@@ -1,4 +1,4 @@
-"""The admission rules of a request: an ordered list of pure functions; each returns a Violation or None.
+"""The admission rules of a request: an ordered list of functions; each returns a Violation or None. Pure.
 
 The first violation is the reason of the refusal. Preview and request run the same list, so they agree. A request that
 passes may still have to wait: Kueue admits it when quota and devices are free.

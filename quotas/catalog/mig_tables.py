@@ -1,4 +1,4 @@
-"""MIG profiles of each GPU with sizes, engines and placements, as data with its source.
+"""MIG profiles of each GPU with sizes, engines and placements, as data with its source. Pure.
 
 A GPU has compute slices and memory slices. A profile takes some of both, and may start at certain memory slices.
 Memory is in MiB: NVML counts in eighths of a GiB, which `nvidia-smi mig -lgip` prints with two places (19.62 GiB is

@@ -1,4 +1,4 @@
-"""Computes usage cost exactly. Pure: Fractions in, Fractions out; the caller rounds.
+"""Computes usage cost exactly. Pure. Fractions in, Fractions out; the caller rounds.
 
 cost = sum over the parts of an interval with one price of GPUs x hours x price per GPU-hour (OpenCost specification,
 v0.1, "usage cost of an allocation"). All bounds are half-open, so that the costs of adjoining windows add up.
