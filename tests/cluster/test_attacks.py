@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from deploy.local.runner import Local
-from tests.cluster.attacks.manifests import Entry, build, fill, table
-from tests.cluster.attacks.stage import Person, Stage, staged
+from tests.support.cluster.manifests import Entry, build, fill, table
+from tests.support.cluster.stage import Person, Stage, staged
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

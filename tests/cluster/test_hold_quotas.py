@@ -22,9 +22,9 @@ from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.cluster.watch_events import events_since

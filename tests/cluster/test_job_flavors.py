@@ -13,9 +13,9 @@ from deploy.local.runner import Local
 from portal.tenants.models import Project, User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.jobs import guided
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import person_of
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client

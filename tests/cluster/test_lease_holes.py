@@ -13,9 +13,9 @@ import pytest
 
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
-from tests.cluster.attacks.manifests import merge
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.manifests import merge
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import person_of, queued_job
 from tests.support.cluster.waiting import eventually
 

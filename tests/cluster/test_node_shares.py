@@ -20,9 +20,9 @@ from quotas.catalog.models import Offering
 from quotas.catalog.node_shares import NodeShare
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 

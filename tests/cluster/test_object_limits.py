@@ -14,10 +14,10 @@ from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
-from tests.cluster.attacks.manifests import build
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.manifests import build
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL

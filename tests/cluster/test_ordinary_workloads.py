@@ -14,9 +14,9 @@ import yaml
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import PodSecurity, Project, Team, User
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of
 from tests.support.cluster.waiting import eventually
 

@@ -11,11 +11,11 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
-from tests.cluster.attacks.manifests import build, merge
-from tests.cluster.attacks.stage import Person
 from tests.cluster.published.__main__ import examples, holds
 from tests.support.cluster.allocations import release_all, wait_for
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.manifests import build, merge
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client

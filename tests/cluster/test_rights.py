@@ -10,12 +10,12 @@ from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
 from portal.tenants.object_limits import OBJECT_KINDS
-from tests.cluster.attacks.manifests import build
 from tests.cluster.rights import table
 from tests.cluster.rights.comparison import compare, compare_rights
 from tests.cluster.rights.schema import Documents, Right, bodies, rights
 from tests.support.cluster.api_client import ApiClient, Object
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.manifests import build
 from tests.support.cluster.tenants import person_of, token_of
 from tests.support.cluster.waiting import eventually
 

@@ -9,11 +9,11 @@ import pytest
 
 from allocations.cluster.manifests.project import ProjectFacts, object_quota
 from portal.tenants import object_limits
-from tests.cluster.attacks.manifests import table as attack_table
 from tests.cluster.rights import __main__ as guide
 from tests.cluster.rights.comparison import compare, compare_rights
 from tests.cluster.rights.schema import Body, Right, bodies, rights
 from tests.cluster.rights.table import VERDICTS, entries, fields, tables
+from tests.support.cluster.manifests import table as attack_table
 
 REPOSITORY = Path(__file__).parents[2]
 ATTACKS = {row["attack"]: row["guard"] for row in attack_table("attacks")}

@@ -1,4 +1,4 @@
-"""Shared code of tests is in tests/support: nothing imports a test, or a conftest."""
+"""Shared code of tests is in tests/support, which imports no other folder of tests. Nothing imports a test."""
 
 import ast
 from pathlib import Path
@@ -23,3 +23,15 @@ def test_no_file_imports_a_test():
     tests = {name for name in modules.values() if name.rpartition(".")[2].startswith(("test_", "conftest"))}
     assert tests
     assert not {name: found for file, name in modules.items() if (found := imported(file) & tests)}
+
+
+def test_shared_code_imports_only_shared_code_of_tests():
+    shared = [file for file in FILES if file.is_relative_to(REPOSITORY / "tests" / "support")]
+    upward = {
+        (file.name, name)
+        for file in shared
+        for name in imported(file)
+        if name.startswith("tests.") and not f"{name}.".startswith(("tests.support.", "tests.services."))
+    }
+    assert shared
+    assert not upward

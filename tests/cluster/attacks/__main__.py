@@ -7,8 +7,8 @@ row against the API server.
 from collections import Counter
 
 from deploy.local.home import REPOSITORY
-from tests.cluster.attacks.manifests import Entry, table
 from tests.support.cluster import guide_tables
+from tests.support.cluster.manifests import Entry, table
 
 GUIDE = REPOSITORY / "docs" / "guide" / "guards.md"
 WITH = {"tenant": "a member", "viewer": "a viewer", "portal": "the portal", "admin": "an operator"}

@@ -6,12 +6,12 @@ Names come from small ranges, so that requests meet objects of earlier ones with
 from collections.abc import Iterator
 from random import Random
 
-from tests.cluster.attacks.manifests import merge
 from tests.cluster.hostile_member import objects
 from tests.cluster.hostile_member.calls import AttackContext, Call, Credentials, Object
 from tests.cluster.random_tenant import changes
 from tests.cluster.random_tenant import manifests as random_manifests
-from tests.cluster.random_tenant.manifests import ALLOCATION, QUEUE, TOLERATION
+from tests.cluster.random_tenant.manifests import ALLOCATION, TOLERATION
+from tests.support.cluster.manifests import QUEUE, merge
 
 READABLE = ("events", "resourcequotas", "limitranges")
 COUNTS = {

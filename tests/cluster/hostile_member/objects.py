@@ -3,9 +3,9 @@
 import base64
 from random import Random
 
-from tests.cluster.attacks.manifests import SAFE, SAFE_POD, merge
 from tests.cluster.hostile_member.calls import APPLY_PATCH, MERGE_PATCH, AttackContext, Call, Credentials, Object
-from tests.cluster.random_tenant.manifests import ALLOCATION, PAUSE
+from tests.cluster.random_tenant.manifests import ALLOCATION
+from tests.support.cluster.manifests import PAUSE, SAFE, SAFE_POD, merge
 
 PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",

@@ -2,8 +2,9 @@
 
 from random import Random
 
-from tests.cluster.random_tenant.manifests import ALLOCATION, QUEUE, TOLERATION, behaviour
+from tests.cluster.random_tenant.manifests import ALLOCATION, TOLERATION, behaviour
 from tests.support.cluster.api_client import Object
+from tests.support.cluster.manifests import QUEUE
 
 KEEP = "example.com/keep"
 

@@ -2,13 +2,10 @@
 
 from random import Random
 
-from tests.cluster.attacks.manifests import SAFE, SAFE_POD
 from tests.support.cluster.api_client import Object
+from tests.support.cluster.manifests import L40S, PAUSE, QUEUE, SAFE, SAFE_POD
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 ALLOCATION = "gpu-portal.io/allocation"
-PAUSE = "registry.k8s.io/pause:3.10"
-L40S = {"nvidia.com/gpu.product": "NVIDIA-L40S"}
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb")
 UNUSUAL_RESOURCES = (
     "gpu-portal.io/gpus",

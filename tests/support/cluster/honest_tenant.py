@@ -9,10 +9,9 @@ from allocations.models import Allocation
 from allocations.requests import services
 from portal.core.errors import Refused
 from portal.tenants.models import Project, User
-from tests.cluster.attacks.manifests import SAFE, SAFE_POD
-from tests.cluster.random_tenant.manifests import L40S, PAUSE, QUEUE
 from tests.support.cluster.allocations import request_slices
 from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object
+from tests.support.cluster.manifests import L40S, PAUSE, QUEUE, SAFE, SAFE_POD
 
 OFFERINGS = ("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "h100/whole", "h100/mig-3g.40gb")
 RUNS: dict[str, dict[str, str]] = {

@@ -16,8 +16,8 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.cluster.attacks.stage import Person
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.stage import Person
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 

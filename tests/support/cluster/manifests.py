@@ -1,4 +1,4 @@
-"""Builds Kubernetes objects from entries of the tables. Pure.
+"""Builds Kubernetes objects from entries of the tables in tests/cluster/attacks.
 
 An entry is merged over a harmless pod that satisfies Pod Security `restricted`: mappings are merged, other values
 replaced.
@@ -11,7 +11,10 @@ from typing import Any
 
 import yaml
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "cluster" / "attacks"
+QUEUE = "kueue.x-k8s.io/queue-name"
+PAUSE = "registry.k8s.io/pause:3.10"
+L40S = {"nvidia.com/gpu.product": "NVIDIA-L40S"}
 SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 SAFE_POD = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
 

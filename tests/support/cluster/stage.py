@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.attacks.manifests import build, project, table
+from tests.support.cluster.manifests import build, project, table
 from tests.support.cluster.waiting import eventually
 
 SHARED_KINDS = ("Namespace", "GpuProject", "RoleBinding")
