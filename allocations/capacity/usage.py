@@ -7,6 +7,7 @@ from functools import cached_property
 from django.db.models import Sum
 
 from allocations.capacity.offering_index import Amounts, OfferingIndex, ReservedClaim
+from allocations.domain.custom_claim import UNITS_PATH
 from allocations.domain.phases import RESERVING
 from allocations.models import Allocation, MirrorObject
 from quotas.limits import names as queue_names
@@ -71,7 +72,7 @@ class CurrentUsage:
     @cached_property
     def _claims(self) -> list[ReservedClaim]:
         rows = Allocation.objects.filter(claim__isnull=False, ended_at=None, phase__in=RESERVING).order_by()
-        values = rows.values_list("project__team__slug", "offering__key", "claim__built__units")
+        values = rows.values_list("project__team__slug", "offering__key", f"claim__{UNITS_PATH}")
         return [ReservedClaim(team, offering, units or {}) for team, offering, units in values]
 
     @cached_property

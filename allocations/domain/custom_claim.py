@@ -6,6 +6,9 @@ from fractions import Fraction
 from typing import Any, Self
 
 BUILT = "built"
+UNITS = "units"
+UNITS_PATH = f"{BUILT}__{UNITS}"
+"""The units of a stored claim, as a query reads them."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,11 @@ class BuiltClaim:
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         part = document.get("card_part")
         gpus = Fraction(document["gpus"])
-        return cls(document["spec"], document["units"], gpus, None if part is None else Fraction(part))
+        return cls(document["spec"], document[UNITS], gpus, None if part is None else Fraction(part))
 
     def to_json(self) -> dict[str, Any]:
         part = {} if self.memory_part is None else {"card_part": str(self.memory_part)}
-        return {"spec": dict(self.spec), "units": dict(self.units), "gpus": str(self.gpus), **part}
+        return {"spec": dict(self.spec), UNITS: dict(self.units), "gpus": str(self.gpus), **part}
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,26 @@ class CustomClaim:
 
     document: Mapping[str, Any]
     built: BuiltClaim | None = None
+
+    @property
+    def sharing_strategies(self) -> set[str]:
+        """The strategies by which pods share its devices."""
+        configs = [config["sharing"] for config in self.document.get("config", ()) if config.get("sharing")]
+        return {str(config["strategy"]) for config in configs}
+
+    @property
+    def requests_shares(self) -> bool:
+        """Whether it can get a share of a device."""
+        return any(choice.get("capacity") for choice in self._choices())
+
+    @property
+    def requests_only_gpus(self) -> bool:
+        """Whether every device that it can get is a GPU, not a MIG instance."""
+        return all(choice.get("device", "gpu") == "gpu" for choice in self._choices())
+
+    def _choices(self) -> list[Mapping[str, Any]]:
+        requests = self.document.get("requests", ())
+        return [choice for request in requests for choice in (request.get("alternatives") or [request])]
 
     @classmethod
     def of_column(cls, stored: Mapping[str, Any] | None) -> Self | None:

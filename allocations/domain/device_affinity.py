@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+GPU_UUIDS = "cards"
+"""The key of the GPUs in the stored affinity."""
+
 
 @dataclass(frozen=True)
 class DeviceAffinity:
@@ -22,12 +25,12 @@ class DeviceAffinity:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        uuids = stored.get("cards")
+        uuids = stored.get(GPU_UUIDS)
         return cls(None if uuids is None else tuple(uuids), stored.get("clique"), stored.get("given_up", False))
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **({} if self.gpu_uuids is None else {"cards": list(self.gpu_uuids)}),
+            **({} if self.gpu_uuids is None else {GPU_UUIDS: list(self.gpu_uuids)}),
             **({} if self.clique is None else {"clique": self.clique}),
             **({"given_up": True} if self.is_given_up else {}),
         }

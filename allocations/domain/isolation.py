@@ -4,8 +4,7 @@ Slices that share a GPU are not isolated: time-slicing, MPS, consumable shares a
 Sources: NVIDIA k8s-device-plugin README (shared access); NVIDIA MPS documentation (memory protection, errors).
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from allocations.domain.allocation_spec import Sharing
 from allocations.domain.custom_claim import CustomClaim
@@ -29,20 +28,18 @@ def of_slice(level: str, sharing: str, replicas: int, memory_mib: int) -> Isolat
 
 def of_allocation(offered: Isolation, sharing: Sharing, claim: CustomClaim | None) -> Isolation:
     """Return the isolation of an allocation; pods that share its devices are never isolated from each other."""
-    document = claim.document if claim else {}
-    configs = [config["sharing"] for config in document.get("config", ()) if config.get("sharing")]
-    strategies = {sharing.strategy} if sharing else {str(config["strategy"]) for config in configs}
+    of_claim = claim.sharing_strategies if claim else set()
+    strategies = {sharing.strategy} if sharing else of_claim
     if not strategies:
-        return offered if claim is None or offered.level == NONE else Isolation(_of_claim(document), offered.note)
+        return offered if claim is None or offered.level == NONE else Isolation(_of_claim(claim), offered.note)
     return Isolation(NONE, f"Its pods share its devices by {' and '.join(sorted(strategies))}: {_SHARED}")
 
 
-def _of_claim(claim: Mapping[str, Any]) -> str:
+def _of_claim(claim: CustomClaim) -> str:
     """Return the level of a custom claim: full if it can only get whole GPUs, none if it requests shares."""
-    choices = [choice for request in claim.get("requests", ()) for choice in (request.get("alternatives") or [request])]
-    if any(choice.get("capacity") for choice in choices):
+    if claim.requests_shares:
         return NONE
-    return FULL if all(choice.get("device", "gpu") == "gpu" for choice in choices) else HARDWARE
+    return FULL if claim.requests_only_gpus else HARDWARE
 
 
 _SHARED = "one can use up memory that another needs, and a fault of one ends all."

@@ -15,7 +15,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.backend_capabilities import CAPABILITIES
-from allocations.domain.device_affinity import DeviceAffinity
+from allocations.domain.device_affinity import GPU_UUIDS, DeviceAffinity
 from allocations.domain.objects import Applied, ResolvedSpec, Snapshot
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Phase
@@ -125,7 +125,7 @@ def _with_pending(row: Allocation, flavor: Flavor, devices: FlavorDevices) -> Fl
     """Return the devices as they will be once the claims that request GPUs of them are allocated."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
-    ).filter(device_affinity__has_key="cards")
+    ).filter(device_affinity__has_key=GPU_UUIDS)
     rows = list(
         others.exclude(pk=row.pk)
         .order_by("created_at")

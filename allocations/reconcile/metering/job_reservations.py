@@ -197,6 +197,7 @@ def _open(
     account: Account, key: str, count: int, at: datetime, evidence: Mapping[str, Any], *, estimated: bool
 ) -> UUID:
     (flavor, resource), offering = next(item for item in account.offerings.items() if item[1].key == key)
+    # A slot of the ledger: it begins like the Job's target, but may not follow a change of that.
     slot = f"{account.project.cluster_id}/job:{account.job}/{flavor}/{resource}"
     source = f"{evidence['kind']}/{evidence['name']}/{evidence['uid']}/{evidence['resource_version']}"
     row = metering.open_interval(
