@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from deploy.local.home import REPOSITORY
+from tests.cluster.attacks.manifests import build
 from tests.support.cluster import guide_tables
 
 GUIDE = REPOSITORY / "docs" / "guide" / "examples.md"
@@ -36,9 +37,20 @@ def table() -> str:
         for row in examples():
             if row["from"] == source:
                 adapted = f"runs: {row['by']}" if "adapted" in row else f"no: {row['why_not']}"
-                lines.append(f"| {row['example']} | {row['wants']} | refused: “{row['told']}” | {adapted} |")
+                lines.append(f"| {row['example']} | {row['wants']} | {_as_it_is(row['as_is'])} | {adapted} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _as_it_is(sent: list[dict[str, Any]]) -> str:
+    """Return what is told of each kind of object, each sentence once."""
+    answers = [
+        f"{build(entry, 'example')['kind']} refused: “{entry['refused']}”"
+        if "refused" in entry
+        else f"{build(entry, 'example')['kind']} accepted, with the warning: “{entry['warned']}”"
+        for entry in sent
+    ]
+    return "; ".join(dict.fromkeys(answers))
 
 
 if __name__ == "__main__":

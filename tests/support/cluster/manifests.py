@@ -51,7 +51,7 @@ def build(entry: Entry, name: str) -> Entry:
     if "job" in entry:
         return _job(entry["job"], name)
     if "workload" in entry:
-        return _workload(entry["workload"], entry.get("pod", {}), name)
+        return _workload(entry["workload"], entry.get("replicas", 1), entry.get("pod", {}), name)
     return {"apiVersion": "v1", "kind": "Pod", **_pod(entry.get("pod", {}), name)}
 
 
@@ -59,8 +59,9 @@ def _pod(patch: Entry, name: str) -> Entry:
     """Return metadata and spec of a pod, or of a template if ``name`` is empty."""
     main = merge({"name": "main", "image": "busybox", "securityContext": SAFE}, patch.get("container", {}))
     containers = [main]
-    if "second" in patch:
-        containers.append(merge({"name": "second", "image": "busybox", "securityContext": SAFE}, patch["second"]))
+    for other in ("second", "third", "fourth"):
+        if other in patch:
+            containers.append(merge({"name": other, "image": "busybox", "securityContext": SAFE}, patch[other]))
     spec = {"securityContext": SAFE_POD, "terminationGracePeriodSeconds": 1, "containers": containers}
     return {"metadata": _metadata(patch, name), "spec": merge(spec, patch.get("spec", {}))}
 
@@ -84,14 +85,14 @@ def _job(patch: Entry, name: str) -> Entry:
     }
 
 
-def _workload(kind: str, patch: Entry, name: str) -> Entry:
+def _workload(kind: str, replicas: int, patch: Entry, name: str) -> Entry:
     chosen = {"app": name}
     template = _pod({**patch, "labels": {**patch.get("labels", {}), **chosen}}, "")
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
         "metadata": {"name": name},
-        "spec": {"replicas": 1, "selector": {"matchLabels": chosen}, "template": template},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": chosen}, "template": template},
     }
 
 
