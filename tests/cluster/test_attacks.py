@@ -78,7 +78,12 @@ def test_what_says_which_gpu_it_wants_is_not_warned_of(stage: Stage) -> None:
     template = {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L40S"}}, "container": gpu}
     job = {"job": {"labels": {"kueue.x-k8s.io/queue-name": "gpu"}, "template": template}}
     held = {"workload": "Deployment", "pod": {"labels": {"gpu-portal.io/allocation": "train-1"}}}
-    for entry in (job, held):
+    counted = {
+        "workload": "StatefulSet",
+        "replicas": 2,
+        "pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}, "annotations": {"gpu-portal.io/slices": "by-index"}},
+    }
+    for entry in (job, held, counted):
         done = stage.tenant.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(build(entry, "silent")))
         assert (done.returncode, done.stderr) == (0, "")
 
@@ -188,6 +193,12 @@ def test_numbered_pods_get_one_request_each_of_a_claim_that_they_share(stage: St
     assert first["spec"]["containers"][0]["resources"]["claims"] == [{"name": "gpu-portal", "request": "slice-0"}]
 
 
+def test_a_numbered_pod_gets_one_of_a_count(stage: Stage) -> None:
+    pod = eventually(lambda: stage.tenant.get("pod", "counted-0"), AssertionError, within_s=60)
+    resources = pod["spec"]["containers"][0]["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "1"
+
+
 def test_a_labelled_pod_gets_the_count_the_place_and_the_class(stage: Stage) -> None:
     spec = running(stage, "on-serve")["spec"]
     resources = spec["containers"][0]["resources"]
@@ -244,6 +255,12 @@ def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:
     (pod,) = eventually(lambda: stage.tenant.items("pods", "job-name=running"))
     running(stage, pod["metadata"]["name"])
     assert stage.tenant.get("job", "waiting")["spec"]["suspend"] is True
+
+
+def test_a_queued_job_may_say_how_long_it_runs_at_most(stage: Stage) -> None:
+    uid = stage.tenant.get("job", "bounded")["metadata"]["uid"]
+    [workload] = eventually(lambda: stage.tenant.items("workloads", f"kueue.x-k8s.io/job-uid={uid}"))
+    assert workload["spec"]["maximumExecutionTimeSeconds"] == 3600
 
 
 def test_a_queued_job_makes_a_pod_anew_only_when_the_one_before_has_ended(stage: Stage) -> None:
