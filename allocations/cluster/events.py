@@ -17,7 +17,9 @@ from portal.core import clock
 
 TIMEOUT_S = (0.5, 1.5)
 """To connect and to read: short, since a page waits for the answer."""
-MOST_EVENTS = 500
+PAGE = 1_000
+MAX_EVENTS = 5_000
+"""Of all projects together. The API server lists them by namespace, so a lower number would leave out the last ones."""
 GUARD = re.compile(
     r"ValidatingAdmissionPolicy '(?P<guard>[\w.-]+)' with binding '[\w.-]+' denied request: (?P<words>.*)", re.S
 )
@@ -35,18 +37,29 @@ def refusals(client: Client, namespace: str, job: str) -> list[str]:
 
 
 def refusals_of_jobs(client: Client) -> dict[str, list[str]]:
-    """Return why pods of Jobs were refused, by the Job's uid, each sentence once, newest last; one request.
+    """Return why pods of Jobs were refused, by the Job's uid, each sentence once, newest last.
 
-    Raises ClusterUnavailable after a short timeout, and ClusterRefused.
+    One request for each ``PAGE`` of events, up to ``MAX_EVENTS``. Raises ClusterUnavailable after a short timeout, and
+    ClusterRefused.
     """
-    query = {"fieldSelector": "involvedObject.kind=Job,reason=FailedCreate", "limit": MOST_EVENTS}
-    items = client.json("GET", "/api/v1/events", query=query, timeout=TIMEOUT_S).get("items")
     found: dict[str, list[str]] = {}
-    for item in sorted(items or [], key=lambda item: int(item["metadata"]["resourceVersion"])):
+    for item in sorted(_refusals_of_jobs(client), key=lambda item: int(item["metadata"]["resourceVersion"])):
         messages, words = found.setdefault(item["involvedObject"].get("uid", ""), []), sentence(item.get("message", ""))
         if words not in messages:
             messages.append(words)
     return found
+
+
+def _refusals_of_jobs(client: Client) -> list[dict[str, Any]]:
+    query: dict[str, Any] = {"fieldSelector": "involvedObject.kind=Job,reason=FailedCreate", "limit": PAGE}
+    items: list[dict[str, Any]] = []
+    while len(items) < MAX_EVENTS:
+        page = client.json("GET", "/api/v1/events", query=query, timeout=TIMEOUT_S)
+        items += page.get("items") or []
+        if not (token := page.get("metadata", {}).get("continue")):
+            break
+        query = {**query, "continue": token}
+    return items
 
 
 def tell(client: Client, job: Ref, uid: str, name: str, reason: str, message: str) -> None:

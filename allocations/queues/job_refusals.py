@@ -21,8 +21,8 @@ def of_job(job: Job) -> list[str] | None:
 def with_refusals(jobs: Collection[Job]) -> list[Job]:
     """Return the Jobs; those that have quota and whose pods are refused, with that as reason and message.
 
-    One request for each cluster that has a Job with quota and no pod that uses it; where it fails, the Jobs are
-    returned unchanged.
+    The events of each cluster that has a Job with quota and no pod that uses it are read; where that fails, the Jobs
+    are returned unchanged.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for cluster in {job.project.cluster_id for job in jobs if job.state is State.ADMITTED}:
