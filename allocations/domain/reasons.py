@@ -22,8 +22,10 @@ QUEUED = {
     "submitted": Cause("Handed to the queue of its team."),
     "PendingEvaluation": Cause("Kueue has not evaluated it yet."),
     "Bypassed": Cause(
-        "Kueue passes it over, since it could not admit another one like it a moment ago.",
-        "Look at why that one waits: it says whether it can ever start. Delete what cannot.",
+        "Kueue passes it over, since it could not admit another one like it a moment ago: what keeps that one waiting"
+        " keeps this one too. If that one can never start, neither can this.",
+        "Look in the team's queue for the one with the same GPUs, pods and priority that has another reason than this:"
+        " it says whether it can ever start. Delete what cannot.",
     ),
     "WaitingForPreemptedWorkloads": Cause(
         "Kueue takes quota back for it from others; it is admitted when they have left."

@@ -110,4 +110,6 @@ def test_what_is_passed_over_for_another_like_it_is_not_said_to_be_unseen():
     assert found.reason == "Bypassed"
     assert "has not evaluated" not in found.message
     assert "another one like it" in found.message
+    assert "If that one can never start, neither can this." in found.message
+    assert "the one with the same GPUs, pods and priority" in found.hint
     assert "whether it can ever start" in found.hint
