@@ -1,12 +1,20 @@
-"""Fixtures for all tests: two teams, a project and a member; unit tests have no network."""
+"""Fixtures for all tests: two teams, a project and a member; unit tests have no network.
 
+Every answer of the REST API in any test is compared with the schema.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
+from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
 from portal.tenants import services
 from portal.tenants.models import Project, Team, User
+from tests.support import api_contract
 from tests.support.people import person
 
 UNIT = Path(__file__).parent / "unit"
@@ -25,6 +33,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if UNIT in item.path.parents:
             item.add_marker(pytest.mark.disable_socket)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watched() -> Iterator[None]:
+    """Have every answer of the REST API compared with the schema, in clients and in the live server."""
+    with override_settings(MIDDLEWARE=["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]):
+        yield
+
+
+@pytest.fixture(scope="session")
+def live_server(watched: None, live_server: Any) -> Any:
+    """Return pytest-django's live server, which loads its middleware when it starts: once answers are watched."""
+    return live_server
+
+
+@pytest.fixture(autouse=True)
+def answers_as_described() -> Iterator[None]:
+    """Fail a test in which an answer was not as the schema describes it."""
+    api_contract.differences.clear()
+    yield
+    if found := dict.fromkeys(api_contract.differences):
+        pytest.fail("\n".join(found), pytrace=False)
 
 
 @pytest.fixture

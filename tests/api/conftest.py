@@ -1,6 +1,5 @@
-"""Fixtures of the REST API's tests: every answer is compared with the schema.
-
-And of the tests of the gpu-portal command: a member with a small fleet, and commands against a live server.
+"""Fixtures of the tests of the REST API and the gpu-portal command: a member with a small fleet, and commands against a
+live server.
 """
 
 import os
@@ -14,35 +13,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from django.conf import settings as django_settings
-from django.test import override_settings
 from rest_framework.test import APIClient
 
 from portal.cli import waiting
 from portal.cli.main import cli
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
-from tests.support import api_contract
 from tests.support.fleet import fleet
 from tests.support.people import client
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture(scope="package", autouse=True)
-def watched() -> Iterator[None]:
-    """Have every answer of the REST API compared with the schema, in clients and in the live server."""
-    with override_settings(MIDDLEWARE=["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def answers_as_described() -> Iterator[None]:
-    """Fail a test in which an answer was not as the schema describes it."""
-    api_contract.differences.clear()
-    yield
-    if found := dict.fromkeys(api_contract.differences):
-        pytest.fail("\n".join(found), pytrace=False)
 
 
 @pytest.fixture
