@@ -19,7 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/login/", admin_sign_in),
     path("admin/", admin.site.urls),
-    re_path(r"^api(?P<path>)$", problems.unknown_route),
     path("api/", include("portal.api.urls")),
+    re_path(r"^api(?P<path>\s*)\Z", problems.unknown_route),
     path("", include("frontend.urls")),
 ]

@@ -85,6 +85,12 @@ def numbers(changed: Mapping[str, int]) -> dict[str, int]:
     return {name: changed.get(name, kind.default) for name, kind in OBJECT_KINDS.items()}
 
 
+def is_default(name: str, number: int | None) -> bool:
+    """Return whether the number is what the kind has if nothing is set; None sets it."""
+    kind = OBJECT_KINDS.get(name)
+    return kind is not None and number in (None, kind.default)
+
+
 def size_kib(name: str, config_kib: int) -> int:
     """Return the most that one object of the kind takes, in KiB."""
     return config_kib if name in CONFIG_KINDS else OBJECT_KINDS[name].size_kib

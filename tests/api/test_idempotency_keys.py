@@ -74,6 +74,8 @@ def test_a_repeated_answer_has_the_location_of_the_first(api):
         {"hours": 8.0, "ends_at": None},
         {"constraints": {}, "claim": None},
         {"constraints": {"spread": False}},
+        {"give_up_after": 168},
+        {"give_up_after": "168.0", "give_up_at": None},
     ],
 )
 def test_defaults_that_are_written_are_the_same_request_as_those_left_out(api, written):
@@ -82,10 +84,54 @@ def test_defaults_that_are_written_are_the_same_request_as_those_left_out(api, w
     assert Allocation.objects.count() == 1
 
 
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def later(*, days: int) -> str:
+    return (NOW + timedelta(days=days)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ({"starts_at": later(days=1)}, {"give_up_at": later(days=8)}),
+        ({"starts_at": later(days=1)}, {"give_up_after": 168}),
+        ({"starts_at": later(days=1), "ends_at": later(days=2)}, {"give_up_at": later(days=2)}),
+        ({"starts_at": later(days=1), "ends_at": later(days=2)}, {"give_up_after": 24}),
+        ({"starts_at": later(days=1), "ends_at": later(days=30)}, {"give_up_after": 168}),
+    ],
+)
+def test_the_wait_that_is_the_default_of_the_given_times_may_be_written(body, written, api):
+    first, second = (post(api, {**MINIMAL, **body, **more}) for more in ({}, written))
+    assert (second.status_code, second.json().get("id")) == (201, first.json()["id"])
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ({}, {"give_up_after": 168, "give_up_at": later(days=7)}),
+        ({"starts_at": later(days=1)}, {"give_up_after": 168, "give_up_at": later(days=8)}),
+        ({"starts_at": later(days=1)}, {"give_up_at": later(days=7)}),
+        ({"starts_at": later(days=1), "ends_at": later(days=2)}, {"give_up_after": 168}),
+        ({"ends_at": later(days=30)}, {"give_up_at": later(days=30)}),
+    ],
+)
+def test_a_wait_that_is_not_the_default_is_another_request(body, written, api):
+    post(api, {**MINIMAL, **body})
+    assert post(api, {**MINIMAL, **body, **written}).json()["reason"] == "key_reused"
+
+
+PROJECT = {"slug": "vision-new", "name": "New", "team": "vision"}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "written"),
     [
-        ("projects", {"slug": "vision-new", "name": "New", "team": "vision"}, {"namespace": "vision-new"}),
+        ("projects", PROJECT, {"namespace": "vision-new"}),
+        ("projects", PROJECT, {"config_size_kib": 128}),
+        ("projects", PROJECT, {"object_limits": {}}),
+        ("projects", PROJECT, {"object_limits": {"pods": None, "jobs": 500}}),
+        ("projects", {**PROJECT, "object_limits": {"jobs": 400}}, {"object_limits": {"jobs": 400, "pods": 2000}}),
         ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}, {"currency": "EUR"}),
     ],
 )
@@ -107,6 +153,15 @@ def test_another_value_is_another_request(api):
     post(api, MINIMAL)
     assert post(api, {**MINIMAL, "hours": 9}).json()["reason"] == "key_reused"
     assert post(api, {**MINIMAL, "give_up_after": 9}).json()["reason"] == "key_reused"
+
+
+@pytest.mark.parametrize(
+    "written", [{"config_size_kib": 64}, {"object_limits": {"jobs": 400}}, {"object_limits": {"shoes": None}}]
+)
+def test_a_project_with_another_limit_is_another_request(written, api):
+    operator = client(person(platform_role="operator"))
+    post(operator, PROJECT, "/api/v1/projects")
+    assert post(operator, {**PROJECT, **written}, "/api/v1/projects").json()["reason"] == "key_reused"
 
 
 def test_an_answer_that_was_stored_by_the_body_as_sent_is_still_given(api):

@@ -144,6 +144,21 @@ def test_errors_have_no_words_of_python(api, path, body):
         assert internal not in words
 
 
+@pytest.mark.parametrize("charset", ["hex", "rot13", "undefined", "zlib", "idna", "punycode", "nonsense", "utf-32"])
+def test_a_body_that_is_no_text_in_its_charset_is_told(api, charset):
+    answer = api.generic("POST", URL, b"\xff" * 70, content_type=f"application/json; charset={charset}")
+    assert (answer.status_code, answer.json()["reason"]) == (400, "malformed")
+    assert "not text" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("form", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_a_form_in_a_charset_that_is_no_text_is_refused(project, member, form):
+    browser = Client()
+    browser.force_login(member)
+    answer = browser.generic("POST", "/api/v1/allocations", b"a=1", content_type=f"{form}; charset=hex")
+    assert (answer.status_code // 100, answer["Content-Type"]) == (4, "application/problem+json")
+
+
 def test_an_unknown_field_of_a_new_token_is_named(api):
     answer = api.post("/api/v1/tokens", {"name": "x", "scopes": ["read"], "expires": "2126-01-01"}, format="json")
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["expires"])
@@ -151,7 +166,7 @@ def test_an_unknown_field_of_a_new_token_is_named(api):
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize(
-    "path", ["/api", "/api/", "/api/v1", "/api/v1/me/", "/api/v1/allocations/", "/api/a%0Ab", "/api/v1/%0A"]
+    "path", ["/api", "/api/", "/api%0A", "/api/%0A", "/api/v1", "/api/v1/me/", "/api/v1/allocations/", "/api/a%0Ab", "/api/v1/%0A"]
 )
 def test_below_api_every_error_is_a_problem(method, path):
     browser = Client(enforce_csrf_checks=True)

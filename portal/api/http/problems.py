@@ -3,7 +3,7 @@
 from typing import Any
 
 import structlog
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
@@ -84,6 +84,8 @@ def as_problem(error: Exception) -> Problem:
             return NotVisible()
         case PermissionDenied():
             return LibraryProblem(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
+        case BadRequest():
+            return Malformed("The body cannot be read.", hint="Send a JSON body.")
         case RequestDataTooBig():
             return TooLarge("The body is too large.", hint="Send less.")
         case Retryable() if error.detail:

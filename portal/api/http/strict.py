@@ -34,7 +34,7 @@ class Parser(JSONParser):
         encoding = (parser_context or {}).get("encoding") or "utf-8"
         try:
             text = stream.read().decode(encoding)
-        except UnicodeDecodeError as error:
+        except (LookupError, UnicodeError) as error:  # hex and the like: not of text
             raise ParseError(f"The body is not text in {encoding}.") from error
         try:
             return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)

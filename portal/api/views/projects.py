@@ -141,7 +141,13 @@ class GuardOut(serializers.Serializer):
 
 
 def _meaning(values: dict[str, Any]) -> dict[str, Any]:
-    return {"namespace": values["slug"], **stated(values)}
+    """Return what a checked body means: with the default of its namespace, and without limits that are the default."""
+    asked = {"namespace": values["slug"], **stated(values)}
+    if asked.get("config_size_kib") == limits.CONFIG_KIB:
+        del asked["config_size_kib"]
+    numbers = asked.pop("object_limits", {})
+    changed = {name: number for name, number in numbers.items() if not limits.is_default(name, number)}
+    return {**asked, "object_limits": changed} if changed else asked
 
 
 @extend_schema(methods=["GET"], parameters=[TEAM], responses=page_schema(ProjectOut))
