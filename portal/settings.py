@@ -232,6 +232,8 @@ SPECTACULAR_SETTINGS = {
         "TokenState": "portal.api.views.me.STATES",
         "OwnRole": "portal.api.views.me.ROLES",
         "SliceKind": "quotas.catalog.models.Kind",
+        "WarningReason": "portal.api.schemas.allocation_output.WARNING_REASONS",
+        "ReleaseProblemReason": "portal.api.schemas.bulk_release.PROBLEM_REASONS",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

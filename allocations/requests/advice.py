@@ -3,17 +3,21 @@
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 TRAINING = re.compile(r"\b((pre-?|re-?)?train|fine-?tun|epochs?\b|rlhf\b|sft\b|lora\b|hyper-?param)\w*", re.I)
 LONG_HOURS = 24
 """A request for more hours than this looks like training."""
 
 
+WarningReason = Literal["not_isolated"]
+
+
 @dataclass(frozen=True)
 class ChoiceWarning:
     """A warning about a choice. Like a Violation, but the request is accepted."""
 
-    reason: str
+    reason: WarningReason
     detail: str
     hint: str
 

@@ -12,6 +12,8 @@ from allocations.domain.admission import PRIORITIES
 from allocations.domain.phases import Outcome, Phase
 from portal.api.schemas.problem_output import TYPES
 from portal.api.urls import v1
+from portal.tenants.models import Guard
+from quotas.limits.models import Reclaim, Within
 from tests.support import api_contract
 
 COMPONENTS = "#/components/schemas/"
@@ -124,6 +126,12 @@ def test_every_operation_that_takes_a_key_declares_its_refusals():
         assert (reasons(operation, 422) == {"key_reused"}) == takes_key, path
 
 
+def test_every_operation_whose_first_request_may_still_run_says_when_to_send_it_again():
+    for path, _, operation in operations():
+        if "in_progress" in reasons(operation, 409):
+            assert "Retry-After" in operation["responses"]["409"]["headers"], path
+
+
 def test_a_request_declares_each_kind_of_limit_as_a_type_of_its_own():
     assert reasons(operation_of("post", "allocations"), 409) == {
         *("offering_hidden", "never_fits", "count_invalid", "quota_exceeded", "limit_exceeded"),
@@ -174,16 +182,24 @@ def test_lists_of_a_team_declare_their_filter(path):
     assert "team" in {each["name"] for each in operation_of("get", path)["parameters"]}
 
 
-def test_every_object_with_named_members_is_closed():
-    assert list(open_objects(components(), "")) == []
+def test_every_object_is_closed_except_the_content_of_the_caller():
+    """Objects that hold a table say what its values are; a claim and the audit log hold what somebody else decides."""
+    assert set(open_objects(components(), "")) == {
+        "/AllocationOut/properties/claim",
+        *(f"/EntryOut/properties/{name}" for name in ("before", "after", "source")),
+    }
 
 
 def open_objects(part: Any, place: str) -> Iterator[str]:
+    """Yield the places of objects that take any member."""
     if isinstance(part, list):
         for each in part:
             yield from open_objects(each, place)
     if isinstance(part, dict):
-        if isinstance(part.get("properties"), dict) and part.get("additionalProperties") is not False:
+        names = part.get("properties")
+        if isinstance(names, dict) and part.get("additionalProperties") is not False:
+            yield place
+        if names is None and "object" in part.get("type", ()) and not part.get("additionalProperties"):
             yield place
         for name, each in part.items():
             yield from open_objects(each, f"{place}/{name}")
@@ -210,6 +226,24 @@ def test_phase_outcome_and_priority_are_those_of_the_domain():
     for described in (allocation["priority"], asked):
         [reference] = [each["$ref"] for each in described.get("allOf", [described])]
         assert components()[reference.removeprefix(COMPONENTS)]["enum"] == list(PRIORITIES)
+
+
+@pytest.mark.parametrize(
+    ("component", "member", "values"),
+    [
+        ("ReleaseProblemOut", "reason", ["not_found", "role_missing"]),
+        ("WarningOut", "reason", ["not_isolated"]),
+        ("WarningPreviewedOut", "reason", ["not_isolated"]),
+        ("GuardOut", "guard", Guard.values),
+        ("PolicyBody", "reclaim", Reclaim.values),
+        ("PolicyBody", "within", Within.values),
+        ("EndsOut", "namespace", ["deleted", "given_back"]),
+    ],
+)
+def test_what_has_few_values_is_an_enumeration_of_them(component, member, values):
+    described = components()[component]["properties"][member]
+    [reference] = [each["$ref"] for each in described.get("allOf", [described])]
+    assert components()[reference.removeprefix(COMPONENTS)]["enum"] == values
 
 
 def test_the_schema_names_its_server():

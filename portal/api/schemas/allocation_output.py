@@ -6,7 +6,7 @@ The serializers describe the answers in the OpenAPI schema; the answers themselv
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from rest_framework import serializers
@@ -24,6 +24,7 @@ from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
 from allocations.queues.queue import QueuePosition
 from allocations.requests import selectors
+from allocations.requests.advice import WarningReason
 from allocations.requests.selectors import Detail, HeldDevice
 from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
@@ -32,6 +33,7 @@ from portal.core import clock
 from portal.core.money import HOURS_PLACES, text
 
 PHASES, OUTCOMES = list(Phase), list(Outcome)
+WARNING_REASONS = get_args(WarningReason)
 PLAIN = tuple(each.name for each in fields_of(AllocationSpec) if is_plain(each))
 
 
@@ -68,7 +70,7 @@ class ObjectOut(serializers.Serializer):
 
 
 class WarningOut(serializers.Serializer):
-    reason = serializers.CharField()
+    reason = serializers.ChoiceField(WARNING_REASONS)
     detail = serializers.CharField()
     hint = serializers.CharField()
 

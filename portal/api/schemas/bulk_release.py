@@ -7,7 +7,9 @@ from rest_framework import serializers
 from allocations.domain.phases import Outcome, Phase
 from allocations.requests.bulk_release import MAX_AT_ONCE, Release
 from portal.api.http.strict import Body, Boolean, Choice, List, Text
+from portal.core.errors import Forbidden, NotVisible
 
+PROBLEM_REASONS = [NotVisible.reason, Forbidden.reason]
 FILTERS = ("project", "team", "phase", "offering", "name")
 
 
@@ -33,7 +35,7 @@ class BulkRelease(Body):
 
 
 class ReleaseProblemOut(serializers.Serializer):
-    reason = serializers.CharField()
+    reason = serializers.ChoiceField(PROBLEM_REASONS)
     detail = serializers.CharField()
     hint = serializers.CharField()
 

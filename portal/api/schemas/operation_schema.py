@@ -20,9 +20,11 @@ ALWAYS = (
 )
 WITH_BODY = ("malformed", "length_required", "too_large", "unsupported_media_type")
 WITH_IF_MATCH = ("if_match_missing", "if_match_stale")
-WITH_KEY = ("in_progress", "key_reused")
+IN_PROGRESS = "in_progress"
+WITH_KEY = (IN_PROGRESS, "key_reused")
 VERBS = {"GET": "retrieve", "POST": "create", "PUT": "update", "DELETE": "destroy"}
 RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds.", "required": True}}
+RETRY_AFTER_IN_PROGRESS = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds, of in_progress."}}
 ETAG = {"ETag": {"schema": {"type": "string"}, "description": "The version, for If-Match.", "required": True}}
 
 
@@ -81,7 +83,7 @@ class OperationSchema(AutoSchema):
         return {
             "description": HTTPStatus(status).phrase,
             "content": {CONTENT_TYPE: {"schema": body}},
-            **({"headers": RETRY_AFTER} if status in (429, 503) else {}),
+            **_retry_after(status, {each.reason for each in refused}),
         }
 
     def _problem_reference(self, problem_type: ProblemType) -> Schema:
@@ -110,6 +112,13 @@ class OperationSchema(AutoSchema):
 
     def _below_prefix(self) -> str:
         return re.sub(self.path_prefix, "", self.path, count=1)
+
+
+def _retry_after(status: int, reasons: set[str]) -> Schema:
+    """Return the header that says when to send the same again: always with 429 and 503, of 409 only while it runs."""
+    if status in (429, 503):
+        return {"headers": RETRY_AFTER}
+    return {"headers": RETRY_AFTER_IN_PROGRESS} if IN_PROGRESS in reasons else {}
 
 
 def close_objects(result: Schema, **_: Any) -> Schema:

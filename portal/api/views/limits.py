@@ -17,7 +17,7 @@ from portal.api.http.auth import AdminScope, LeadScope, current_user, require_sc
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import Amount, Body, Text, query_values, read
+from portal.api.http.strict import Amount, Body, Choice, query_values, read
 from portal.api.schemas.limit_fields import EffectOut, LimitBody, LimitOut, TermsBody
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH
@@ -132,8 +132,10 @@ class PolicyOut(serializers.Serializer):
 
 class PolicyBody(Body):
     weight = Amount(required=False, default=Decimal(1), max_digits=9, decimal_places=3, min_value=Decimal(0))
-    reclaim = Text(required=False, default=Reclaim.ANY.value, help_text="Kueue's reclaimWithinCohort.")
-    within = Text(required=False, default=Within.NEVER.value, help_text="Kueue's withinClusterQueue.")
+    reclaim = Choice(
+        Reclaim.choices, required=False, default=Reclaim.ANY.value, help_text="Kueue's reclaimWithinCohort."
+    )
+    within = Choice(Within.choices, required=False, default=Within.NEVER.value, help_text="Kueue's withinClusterQueue.")
 
 
 @extend_schema(methods=["GET"], responses=PolicyOut)

@@ -35,6 +35,7 @@ OBJECT_LIMITS = "Kind → number of objects; a kind left out stays as it is, nul
 CONFIG_SIZE = (
     f"How large a ConfigMap or Secret may be, in KiB: 1 to {limits.CONFIG_KIB_MAX}, {limits.CONFIG_KIB} by default."
 )
+NAMESPACE_ENDS = DELETED, GIVEN_BACK = "deleted", "given_back"
 ADMIN_ACCESS = "Whether operators' claims there may look at devices that others hold."
 
 
@@ -116,14 +117,21 @@ class Nothing(Body):
     pass
 
 
+class EndingOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    offering = serializers.CharField()
+    requested_by = serializers.CharField()
+
+
 class EndsOut(serializers.Serializer):
     project = serializers.CharField()
     archived_at = serializers.DateTimeField(allow_null=True)
-    allocations = serializers.ListField(child=serializers.DictField(), help_text="id, name, offering, requested_by.")
+    allocations = EndingOut(many=True)
     jobs = serializers.ListField(child=serializers.CharField(), help_text="Tenants' own queued Jobs.")
     cost_per_hour = serializers.CharField(help_text="What the held allocations cost now.")
     currency = serializers.CharField()
-    namespace = serializers.CharField(help_text="deleted, or given_back.")
+    namespace = serializers.ChoiceField(NAMESPACE_ENDS)
     remaining = serializers.ListField(
         child=serializers.CharField(),
         help_text="What still keeps the namespace of an archived project, in Kubernetes' words.",
@@ -136,7 +144,7 @@ class UngatedOut(serializers.Serializer):
 
 
 class GuardOut(serializers.Serializer):
-    guard = serializers.CharField()
+    guard = serializers.ChoiceField(Guard.choices)
     would_refuse = UngatedOut(many=True)
 
 
@@ -279,7 +287,7 @@ def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
         "jobs": ends.jobs,
         "cost_per_hour": money.text(ends.per_hour),
         "currency": ends.currency,
-        "namespace": "deleted" if ends.deletes_namespace else "given_back",
+        "namespace": DELETED if ends.deletes_namespace else GIVEN_BACK,
         "remaining": project_archive.remaining([row]).get(row.slug, []),
     }
 
