@@ -18,7 +18,7 @@ def value(text: str) -> Fraction:
     """Return the quantity as a number; raise ValueError for what Kubernetes would not read."""
     match = _AMOUNT.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(f"{text[:MAX_LENGTH]!r} is no amount such as 1, 500m or 40Gi")
+        raise ValueError(f'"{text[:MAX_LENGTH]}" is no amount such as 1, 500m or 40Gi')
     number, suffix = Fraction(match[1]), match[2]
     if suffix in _BINARY:
         return number * _BINARY[suffix]
@@ -26,7 +26,7 @@ def value(text: str) -> Fraction:
         return number * Fraction(10) ** _DECIMAL[suffix]
     if suffix[:1] in ("e", "E") and suffix[1:]:
         return number * Fraction(10) ** int(suffix[1:])
-    raise ValueError(f"{text!r} has the unknown unit {suffix!r}; units are Ki to Ei, n, u, m, k, M, G, T, P and E")
+    raise ValueError(f'"{text}" has the unknown unit "{suffix}"; units are Ki to Ei, n, u, m, k, M, G, T, P and E')
 
 
 def mib(text: str) -> int:
@@ -57,5 +57,5 @@ def count(text: str) -> int:
     """Return a whole number; raise ValueError for what is none."""
     found = value(text)
     if found.denominator != 1:
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f'"{text}" is no whole number')
     return int(found)

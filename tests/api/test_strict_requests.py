@@ -8,9 +8,11 @@ from django.urls import URLPattern
 from rest_framework.test import APIClient
 
 from portal.api.urls import v1
+from portal.core.models import AuditEntry
 from portal.tenants.models import Scope
 from tests.support.fleet import fleet
 from tests.support.people import client, person
+from tests.support.world import world
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"
@@ -55,14 +57,34 @@ def test_who_has_no_token_is_asked_for_one_before_parameters_are_read():
     assert APIClient().get(f"{URL}?porject=vision").status_code == 401
 
 
-@pytest.mark.parametrize("path", ["me", "allocations", "teams", "audit/export"])
-def test_head_is_answered_as_get(path):
+def test_head_is_answered_as_get_by_every_route_and_adds_nothing_to_the_audit_log(team, other_team, project, settings):
+    settings.API_REQUESTS_PER_MINUTE = 100_000
+    there = world(team, other_team, project)
+    patterns = [f"/api/v1/{route.pattern}" for route in OPERATIONS if "get" in route.callback.cls.http_method_names]
+    assert len(patterns) > 30
+    for pattern in patterns:
+        entries = AuditEntry.objects.count()
+        head = there.rest("operator", "HEAD", pattern)
+        assert (head.content if not head.streaming else b"".join(head.streaming_content)) == b"", pattern
+        assert AuditEntry.objects.count() == entries, pattern
+        get = there.rest("operator", "GET", pattern)
+        assert (head.status_code, head["Content-Type"]) == (get.status_code, get["Content-Type"]), pattern
+
+
+def test_head_of_an_export_writes_no_entry_of_an_export():
     operator = client(person(platform_role="operator"))
-    get, head = operator.get(f"/api/v1/{path}"), operator.head(f"/api/v1/{path}")
-    assert (head.status_code, head["Content-Type"]) == (200, get["Content-Type"])
+    entries = AuditEntry.objects.filter(action="audit.export")
+    assert operator.head("/api/v1/audit/export").status_code == 200
+    assert not entries.exists()
+    assert operator.get("/api/v1/audit/export").status_code == 200
+    assert entries.count() == 1
 
 
-def test_head_writes_nothing_and_needs_a_method_to_read():
+def test_head_of_an_export_is_refused_as_get(member):
+    assert client(member).head("/api/v1/audit/export").status_code == 403
+
+
+def test_head_needs_a_method_to_read():
     operator = client(person(platform_role="operator"), Scope.READ)
     assert operator.head("/api/v1/teams").status_code == 200
     assert operator.head("/api/v1/allocations/preview").status_code == 405
@@ -138,10 +160,36 @@ def test_a_key_that_is_there_twice_is_named(api, body):
 )
 def test_errors_have_no_words_of_python(api, path, body):
     answer = post(client(person(platform_role="operator")), body, f"/api/v1/{path}")
-    words = answer.content.decode()
     assert answer.status_code == 400
-    for internal in ("int()", "NoneType", "None", "True", '"str"', "dict", "codec", "sys.", "Traceback", "Error("):
-        assert internal not in words
+    assert words_of_python(answer) == []
+
+
+def words_of_python(answer: Any) -> list[str]:
+    """Return what Python would say in the answer's sentences."""
+    internal = (
+        "int()",
+        "NoneType",
+        "None",
+        "True",
+        '"str"',
+        "dict",
+        "codec",
+        "sys.",
+        "Traceback",
+        "Error(",
+        "'",
+        "\\\\x",
+    )
+    return [each for each in internal if each in answer.content.decode()]
+
+
+@pytest.mark.parametrize("amount", ["many", "it's", "1\\n", "\\u0000", "\\ud800", "4Q", "4Zi", "1.5"])
+@pytest.mark.parametrize("field", ["cpu_per_gpu", "memory_per_gpu", "accepted", "title"])
+def test_errors_about_a_flavor_have_no_words_of_python(api, field, amount):
+    operator = client(person(platform_role="operator"))
+    body = f'{{"{field}": "{amount}"}}'
+    answer = operator.generic("PUT", "/api/v1/flavors/l40s", body, "application/json", headers={"If-Match": "*"})
+    assert [each for each in words_of_python(answer) if each not in amount] == []
 
 
 @pytest.mark.parametrize("charset", ["hex", "rot13", "undefined", "zlib", "idna", "punycode", "nonsense", "utf-32"])
@@ -166,7 +214,18 @@ def test_an_unknown_field_of_a_new_token_is_named(api):
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize(
-    "path", ["/api", "/api/", "/api%0A", "/api/%0A", "/api/v1", "/api/v1/me/", "/api/v1/allocations/", "/api/a%0Ab", "/api/v1/%0A"]
+    "path",
+    [
+        "/api",
+        "/api/",
+        "/api%0A",
+        "/api/%0A",
+        "/api/v1",
+        "/api/v1/me/",
+        "/api/v1/allocations/",
+        "/api/a%0Ab",
+        "/api/v1/%0A",
+    ],
 )
 def test_below_api_every_error_is_a_problem(method, path):
     browser = Client(enforce_csrf_checks=True)

@@ -54,6 +54,11 @@ def _head_as_get(request: Request) -> Iterator[None]:
         request._request.method = method
 
 
+def is_head(request: Request) -> bool:
+    """Return whether the headers of the answer are sent alone. The view sees GET."""
+    return bool(request.META["REQUEST_METHOD"] == "HEAD")
+
+
 def _refuse_unknown_parameters(request: Request) -> None:
     """Raise Invalid for query parameters that the operation does not have: a misspelt filter would show everything."""
     if not request.query_params:
