@@ -1,4 +1,4 @@
-"""What a program does that holds a GPU, with the client that openapi-python-client generates from the schema.
+"""What a program does that asks for slices and releases them, with the client that openapi-python-client generates.
 
     PORTAL_TOKEN=gpup_… LEAD_TOKEN=gpup_… python generated_client_journey.py URL PROJECT
 

@@ -1,4 +1,4 @@
-"""A client that openapi-python-client generates from the schema holds a GPU, and knows refusals by their types."""
+"""A client that openapi-python-client generates asks for slices, releases them, and knows refusals by their types."""
 
 import json
 import os

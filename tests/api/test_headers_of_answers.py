@@ -9,7 +9,7 @@ from django.test import Client
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from portal.http import counters
-from portal.http.compression import preferred
+from portal.http.compression import MIN_BYTES, preferred
 from tests.support.fleet import fleet
 from tests.support.people import client, person
 
@@ -92,6 +92,13 @@ def test_nothing_that_a_browser_asks_for_by_cookie_is_compressed(member):
         answer = browser.get(path)
         assert answer.status_code == 200
         assert not answer.has_header("Content-Encoding")
+
+
+def test_a_page_is_not_compressed_for_a_token_either(member):
+    answer = client(member).get("/api/docs", headers={"Accept-Encoding": "gzip, br", "Accept": "text/html"})
+    assert (answer.status_code, answer["Content-Type"].partition(";")[0]) == (200, "text/html")
+    assert len(answer.content) >= MIN_BYTES
+    assert not answer.has_header("Content-Encoding")
 
 
 def test_an_answer_with_an_entity_tag_stays_as_it_is(member):

@@ -1,12 +1,15 @@
 """Every POST that creates something takes an Idempotency-Key, and compares what bodies mean."""
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from django.db import connection
 from drf_spectacular.generators import SchemaGenerator
 
 from allocations.models import Allocation
+from portal.core.locks import lock_id
 from portal.core.models import IdempotentReply
 from portal.http.idempotency import digest_of
 from tests.support.people import client, person
@@ -102,7 +105,7 @@ def later(*, days: int) -> str:
     ],
 )
 def test_the_wait_that_is_the_default_of_the_given_times_may_be_written(body, written, api):
-    first, second = (post(api, {**MINIMAL, **body, **more}) for more in ({}, written))
+    first, second = (post(api, {**MINIMAL, **each}) for each in (body, {**body, **written}))
     assert (second.status_code, second.json().get("id")) == (201, first.json()["id"])
 
 
@@ -140,6 +143,16 @@ def test_a_default_that_depends_on_the_rest_may_be_written_too(path, body, writt
     first, second = (post(operator, each, f"/api/v1/{path}") for each in (body, {**body, **written}))
     assert (first.status_code, second.status_code) == (201, 201)
     assert second["Idempotent-Replayed"] == "true"
+
+
+def test_while_the_first_request_runs_the_second_is_told_when_to_come_again(api, member):
+    key = [lock_id("idempotency", str(member.pk), f"POST {URL}", "k")]
+    with closing(connection.copy()) as first, first.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", key)
+        answer = post(api, MINIMAL)
+        cursor.execute("SELECT pg_advisory_unlock(%s)", key)
+    assert (answer.status_code, answer.json()["reason"], answer["Retry-After"]) == (409, "in_progress", "1")
+    assert post(api, MINIMAL).status_code == 201
 
 
 def test_the_same_time_in_another_zone_is_the_same_request(api):

@@ -95,6 +95,14 @@ def test_rows_have_the_fields_that_are_named_and_no_other(api, rows):
     assert [set(row) for row in api.get(answer.json()["next"]).json()["results"]] == [{"name", "phase"}] * 2
 
 
+def test_events_have_the_fields_that_are_named_and_no_other(api, rows):
+    path = f"{URL}/{api.get(URL).json()['results'][0]['id']}/events"
+    found = api.get(path, {"fields": "type,actor"}).json()["results"]
+    assert found
+    assert {frozenset(row) for row in found} == {frozenset({"type", "actor"})}
+    assert list(api.get(path, {"fields": "nope"}).json()["errors"]) == ["fields"]
+
+
 @pytest.mark.parametrize("fields", ["nope", "name,nope", "queue.position"])
 def test_a_field_that_rows_do_not_have_is_refused_with_those_they_have(api, fields):
     answer = api.get(URL, {"fields": fields})

@@ -26,5 +26,5 @@ def test_an_answer_to_a_client_is_compared(seen):
 @pytest.mark.django_db(transaction=True)
 def test_an_answer_of_the_live_server_is_compared(live_server, seen):
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{live_server.url}/api/v1/me")  # noqa: S310
+        urllib.request.urlopen(f"{live_server.url}/api/v1/me")
     assert seen == ["GET /api/v1/me 401: it was compared"]
