@@ -158,7 +158,7 @@ class Bare:
             "type": "PodsReady",
             "status": "True",
             "reason": "Held",
-            "message": "The slices are held.",
+            "message": "The slices are assigned.",
             "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         metadata = {"name": names.lease(request.name), "namespace": request.namespace}

@@ -175,7 +175,7 @@ def _allocations(projects: list[Project], people: Mapping[int, User]) -> None:
             phase=phase,
             phase_since=begin,
             reason="held",
-            message="The slices are held.",
+            message="Your GPUs are ready.",
             held_at=None if phase == Phase.QUEUED else begin,
             ended_at=clock.now() if is_over else None,
             outcome=Outcome.RELEASED if is_over else "",

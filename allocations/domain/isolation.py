@@ -42,7 +42,7 @@ def _of_claim(claim: CustomClaim) -> str:
     return FULL if claim.requests_only_gpus else HARDWARE
 
 
-_SHARED = "one can use up memory that another needs, and a fault of one ends all."
+_SHARED = "one can use up memory that another needs, and a crash in one can stop the others."
 
 
 def _time_slicing(replicas: int, memory_mib: int) -> str:
@@ -58,7 +58,7 @@ def _mps(replicas: int, memory_mib: int) -> str:
     memory = f", {memory_mib // replicas} MiB of memory" if memory_mib else ""
     return (
         f"{replicas} users compute on one GPU at the same time by MPS. Each gets at most {100 // replicas} % of its "
-        f"threads{memory}. A fault of one ends all."
+        f"threads{memory}. A crash in one can stop the others."
     )
 
 

@@ -148,12 +148,12 @@ def _starting(facts: Facts) -> str:
     A hold without a deadline is a count of the device plugin, which the API server accepts or refuses at once (ADR 9).
     """
     if facts.held:
-        return "The slices are held. Pods can use them as soon as the admission policies know."
+        return "The slices are assigned. Pods can use them as soon as the admission policies allow it."
     if facts.start_by is None:
-        return "Admitted by Kueue; the slices are being taken. A count has no deadline: it is written, or refused."
+        return "Admitted by Kueue; the slices are being reserved."
     return (
-        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then it gives its place back "
-        "and queues again. If so, ask for fewer on one node or for another slice."
+        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then it releases its quota "
+        "and queues again. If that happens, ask for fewer on one node or for another slice."
     )
 
 
@@ -181,14 +181,14 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: f.starts_at,
     ),
     PhaseRule(
-        "its start has come, and its project or its member has as many live allocations as may be",
+        "its start has come, and its project or its member has reached the limit of live allocations",
         lambda f: bool(f.number_wait),
         Phase.QUEUED,
         "allocation_limit",
         lambda f: f.number_wait,
     ),
     PhaseRule(
-        "it could not start three times, no device fitted for example, so the owner has to decide",
+        "it could not start three times, no device fitted for example, so a person has to decide",
         lambda f: f.needs_attention,
         Phase.SUSPENDED,
         lambda f: f.start_reason or "no_fitting_device",
@@ -205,7 +205,7 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: f.not_before,
     ),
     PhaseRule(
-        "Kueue took the admission back while slices are held: the notice runs",
+        "Kueue evicted it while slices are held: the notice period runs",
         lambda f: f.held and _lease(f).evicted_at is not None,
         Phase.LEAVING,
         lambda f: f"evicted_{_lease(f).evicted_reason.lower()}",
@@ -221,14 +221,14 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: f.held and f.listed,
         Phase.ACTIVE,
         "held",
-        "The slices are held.",
+        "Your GPUs are ready.",
     ),
     PhaseRule(
-        "its claim was deleted in use: pods end, then it comes back",
+        "its claim was deleted in use: its pods end, then it is created again",
         lambda f: f.claim_deleted,
         Phase.STARTING,
         "claim_deleted",
-        "Its ResourceClaim was deleted, so its pods were ended. It comes back, on another device if need be.",
+        "Its ResourceClaim was deleted, so its pods were ended. It is created again, if necessary on another device.",
     ),
     PhaseRule(
         "Kueue admitted its lease, and the slices are not yet held",

@@ -17,9 +17,9 @@ class Cause(NamedTuple):
     hint: str = ""
 
 
-OPERATOR = "Tell an operator; nothing that the team does helps."
+OPERATOR = "Tell an operator; the team cannot solve this itself."
 QUEUED = {
-    "submitted": Cause("Handed to the queue of its team."),
+    "submitted": Cause("Submitted to the team queue."),
     "PendingEvaluation": Cause("Kueue has not evaluated it yet."),
     "Bypassed": Cause(
         "Kueue passes it over, since it could not admit another one like it a moment ago: what keeps that one waiting"
@@ -28,7 +28,7 @@ QUEUED = {
         " it says whether it can ever start. Delete what cannot.",
     ),
     "WaitingForPreemptedWorkloads": Cause(
-        "Kueue takes quota back for it from others; it is admitted when they have left."
+        "Kueue takes quota back for it from others; it is admitted when they have ended."
     ),
     "WaitingForPodsReady": Cause("Kueue waits until the pods of what it admitted before are ready."),
     "AdmissionGated": Cause(
@@ -36,8 +36,8 @@ QUEUED = {
         "Take the annotation off when it may run.",
     ),
     "WaitingForQuota": Cause(
-        "The team's quota of it is in use; it is admitted when enough of it is given back.",
-        "Give back what the team no longer needs, or ask for fewer or for another slice.",
+        "The team has used its quota of it. It starts when enough of the quota is free.",
+        "Release what the team no longer needs, or ask for fewer slices or another kind.",
     ),
     "ExceedsMaxQuota": Cause(
         "It asks for more than the team's quota, even when nothing else is held.",
@@ -45,21 +45,23 @@ QUEUED = {
     ),
     "NoMatchingFlavor": Cause(
         "The team's queue has no quota of this kind of slice.",
-        "Ask for a slice that the team has a limit of, or have a lead ask an operator for one.",
+        "Ask for a slice that the team has quota for, or have a lead ask an operator for quota.",
     ),
     "TopologyPlacementFailed": Cause(
-        "No group of nodes has room for all of it together.", "Ask for fewer at once, or wait until others give back."
+        "No group of nodes has room for all of it together.",
+        "Ask for fewer at once, or wait until others release theirs.",
     ),
     "Suspended": Cause("The team's queue is stopped, or lacks a flavor; an operator has to look at it.", OPERATOR),
     "Misconfigured": Cause(
-        "The project's queue is not there; it is being made again.", "Wait a minute; if it stays so, tell an operator."
+        "The project's queue is missing; it is being created again.",
+        "Wait a minute; if the message stays, tell an operator.",
     ),
     "Deactivated": Cause(
         "Its lease was deactivated in Kueue; an operator has to look at it.",
         "Submit it again; if that does not help, tell an operator.",
     ),
     "allocation_limit": Cause(
-        "Its project, or its member, has as many live allocations as may be; it is queued when one of them ends.",
+        "Its project or its member has reached the limit of live allocations; it is queued when one of them ends.",
         "Release an allocation of the project that is no longer needed.",
     ),
     "no_fitting_device": Cause(
@@ -68,11 +70,11 @@ QUEUED = {
     ),
     "start_refused": Cause(
         "The cluster refused what would hold it; it queues again after a pause.",
-        "Ask for what its message allows, or show the message to an operator.",
+        "Change the request as the message says, or show the message to an operator.",
     ),
     "more_than_counted": Cause(
-        "It was given more than its lease counts, so that was given back; it queues again after a pause.",
-        "The fleet has grown since: release it and ask again.",
+        "It was allocated more than its lease counts, so its devices were released; it queues again after a pause.",
+        "The fleet has got larger devices since the request: release it and ask again.",
     ),
 }
 ADMITTED = {

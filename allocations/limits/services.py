@@ -204,17 +204,17 @@ def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Frac
     unit_ = unit(services.holder_and_scope(row)[1])
     if over and not row.is_enforced_by_kueue:
         return (
-            f"{text(in_use)} {unit_} are in use, {text(over)} more than the new limit. What is held stays held; "
-            "nothing more is granted until enough of it is given back."
+            f"{text(in_use)} {unit_} are in use, {text(over)} more than the new limit. Nothing ends; new requests are "
+            "refused until enough is released."
         )
-    reclaim = "Kueue may take that back, with notice, for a team whose own it is."
+    reclaim = "Kueue may reclaim that, with notice, for the team that lends it."
     if over:
         return (
-            f"{text(in_use)} {unit_} are in use, {text(over)} more than there is for it then. Nothing more is granted "
-            f"until enough is given back. By itself nothing ends, but {text(borrowed)} are not its own: {reclaim}"
+            f"{text(in_use)} {unit_} are in use, {text(over)} more than it can get with the new limit. New requests "
+            f"wait until enough is released. The change ends nothing, but {text(borrowed)} would be borrowed: {reclaim}"
         )
     if borrowed:
-        return f"Of {text(in_use)} {unit_} in use {text(borrowed)} are borrowed then: {reclaim}"
+        return f"{text(in_use)} {unit_} are in use, and {text(borrowed)} of them would be borrowed: {reclaim}"
     if before is not None and row.nominal > before.nominal and row.is_enforced_by_kueue:
         return "Requests that wait for this quota are admitted by Kueue as soon as they fit."
-    return "Nothing that is held is touched."
+    return "What is in use is not affected."

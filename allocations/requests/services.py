@@ -57,7 +57,9 @@ def _granted(user: User, decision: Decision) -> Allocation:
         counting.grant(row.pk, decision.limits, decision.demand)
     except counting.LimitReached as error:  # by a concurrent request in another project
         latest = decide(user, decision.spec)
-        raise _refusal(latest) if latest.violations else Busy("Others request the same at this moment.") from error
+        raise (
+            _refusal(latest) if latest.violations else Busy("Other requests need the same limit at this moment.")
+        ) from error
     transitions.append(row, "requested", actor=user.username, to_phase=row.phase, message=_summary(row))
     record_action(user.username, "request", row, after=request_values(row))
     workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
@@ -80,7 +82,9 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
     access.require(user, "allocation.release", row.project.team, row.requested_by)
     with transaction.atomic():
         before = {"desired": row.desired}
-        if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
+        if transitions.end(
+            row, Ending.PERSON, "released", reason or f"Released by {user.username}.", actor=user.username
+        ):
             record_action(
                 user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason}
             )
@@ -127,7 +131,9 @@ def retry(user: User, row: Allocation) -> Allocation:
             needs_attention=False, start_failures=0, not_before=None
         )
         if not changed:
-            raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
+            raise Refused(
+                "wrong_phase", f"{row.name} does not need attention.", "Only a suspended allocation can be retried."
+            )
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
         record_action(
             user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0}
@@ -173,7 +179,7 @@ def _create(user: User, decision: Decision) -> Allocation:
         raise Refused(
             "name_taken",
             f"The project {decision.spec.project} has an allocation named {row.name} that has not ended.",
-            "Choose another name, or leave it out and one is made; the name is free again when that one has ended.",
+            "Choose another name, or leave it out to get a generated one. This one is free again when that has ended.",
         ) from error
     return row
 

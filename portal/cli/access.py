@@ -29,14 +29,20 @@ WIDE_TOKENS: Columns = {"CREATED": lambda row: moment(row["created_at"]), "PREFI
 
 
 @click.command()
-@click.option("--url", prompt="URL of the portal", envvar="GPU_PORTAL_URL", help="As one opens it in a browser.")
 @click.option(
-    "--token", prompt="Token", hide_input=True, envvar="GPU_PORTAL_TOKEN", help="Better not on a command line."
+    "--url", prompt="URL of the portal", envvar="GPU_PORTAL_URL", help="The address that you open in a browser."
 )
-@click.option("--project", help="The default project of the other commands; else as it was.")
+@click.option(
+    "--token",
+    prompt="Token",
+    hide_input=True,
+    envvar="GPU_PORTAL_TOKEN",
+    help="Better left out: others may see a command line.",
+)
+@click.option("--project", help="The default project of the other commands; if not given, it stays the same.")
 @output_option
 def login(url: str, token: str, project: str | None, output: Output) -> None:
-    """Check a token and keep it for the other commands, readable by you alone."""
+    """Check a token and store it for the other commands, readable only by you."""
     kept = config.stored()
     wanted = Config(url.rstrip("/"), token.strip())
     if wanted.url == kept.url:
@@ -47,7 +53,7 @@ def login(url: str, token: str, project: str | None, output: Output) -> None:
         wanted = replace(wanted, project=_visible(project, me))
     file = config.save(wanted)
     answer = {"username": me["username"], "url": wanted.url, "file": str(file), "scopes": me["scopes"]}
-    text = f"Signed in at {wanted.url} as {me['username']} ({', '.join(me['scopes'])}); kept in {file}"
+    text = f"Signed in at {wanted.url} as {me['username']} ({', '.join(me['scopes'])}); stored in {file}"
     say(client, answer, lambda: text, USER)
 
 
@@ -115,7 +121,7 @@ def _visible(project: str, me: dict[str, Any]) -> str:
 
 @click.group()
 def token() -> None:
-    """List, make and revoke your tokens."""
+    """List, create and revoke your tokens."""
 
 
 @token.command("list")
@@ -132,11 +138,11 @@ def list_(client: Client) -> None:
 @click.option(
     "--days",
     type=click.IntRange(1, 365),
-    help="At most as long as the token you use; 90 or that if not given.",
+    help="No longer than the token that you use. Default: 90 days, or until that token expires.",
 )
 @with_client
 def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int | None) -> None:
-    """Make a token NAME; scopes read and request unless --scope says otherwise. It is shown once."""
+    """Create a token NAME, with the scopes read and request unless --scope is given. It is shown only once."""
     body: dict[str, Any] = {"name": name, "scopes": list(scopes) or ["read", "request"]}
     if days is not None:
         expires_at = datetime.now(UTC) + timedelta(days=days)  # of this machine: the portal is another one
@@ -152,6 +158,6 @@ def revoke(client: Client, id: str) -> None:
     """Revoke the token ID, as `token list` shows it."""
     number = without_kind(id, TOKEN[0])
     if not number.isdecimal():
-        raise click.BadParameter(f"{id} is no number; `gpu-portal token list` shows them.", param_hint="ID")
+        raise click.BadParameter(f"{id} is not a number; `gpu-portal token list` shows the ids.", param_hint="ID")
     client.delete(f"tokens/{number}")
     say(client, {"revoked": int(number)}, lambda: f"Token {number} is revoked.")

@@ -262,7 +262,7 @@ def hold(row: Allocation) -> Allocation:
 
 def end(row: Allocation) -> Allocation:
     """Put the allocation in the state that the reconciler writes once no object is left."""
-    transitions.end(row, Ending.PERSON, "released", "Released by a person.", actor="test")
+    transitions.end(row, Ending.PERSON, "released", "Released by ada.", actor="test")
     Allocation.objects.filter(pk=row.pk).update(phase="ended", outcome="cancelled", ended_at=row.created_at)
     row.refresh_from_db()
     return row

@@ -142,7 +142,7 @@ def test_waiting_exits_0_when_active(run, member, project):
 
 def test_waiting_exits_3_when_it_ended_first(run, member, project):
     row = allocate(member, project, name="train")
-    transitions.end(row, Ending.PERSON, "released", "Released by a person.", actor="test")
+    transitions.end(row, Ending.PERSON, "released", "Released by ada.", actor="test")
     Allocation.objects.filter(pk=row.pk).update(phase="ended", outcome="cancelled", ended_at=row.created_at)
     assert run("wait", "train").exit_code == 3
     assert run("wait", "train", "--for", "ended").exit_code == 0

@@ -176,7 +176,7 @@ def test_what_a_team_borrows_is_told_as_borrowed_and_not_as_too_much(operator, a
     body = {"team": "vision", "pool": "l40s/gpu", "nominal": 2, "borrowing": None}
     found = operator.post(f"{URL}/preview", body, format="json").json()
     assert (found["in_use"], found["over"], found["borrowed"]) == ("3", "0", "1")
-    assert "Of 3 units in use 1 are borrowed then: Kueue may take that back, with notice" in found["detail"]
+    assert "3 units are in use, and 1 of them would be borrowed: Kueue may reclaim that, with notice" in found["detail"]
     put(operator, theirs.pk, nominal=0, borrowing=None)
     found = operator.post(f"{URL}/preview", {**body, "nominal": 3}, format="json").json()
     assert (found["over"], found["borrowed"]) == ("0", "0")
@@ -188,7 +188,7 @@ def test_a_departments_own_quota_is_there_beside_its_teams(operator, ada, projec
     body = {"department": team.department.slug, "pool": "l40s/gpu", "nominal": 2}
     found = operator.post(f"{URL}/preview", body, format="json").json()
     assert (found["in_use"], found["over"], found["borrowed"]) == ("4", "0", "0")
-    assert found["detail"] == "Nothing that is held is touched."
+    assert found["detail"] == "What is in use is not affected."
 
 
 def test_a_limit_is_counted_however_large_it_is(operator, project):

@@ -68,7 +68,7 @@ def test_home_follows_what_happens(open_page, member, project):
     row = requested(member, project, name="training")
     page = sign_in(open_page(), member)
     expect(page.locator("#rows .phase")).to_have_text("Queued")
-    in_phase(row, Phase.STARTING, "admitted", "Admitted by Kueue; the slices are being taken.")
+    in_phase(row, Phase.STARTING, "admitted", "Admitted by Kueue; the slices are being reserved.")
     expect(page.locator("#rows .phase")).to_have_text("Starting")
 
 

@@ -82,10 +82,10 @@ def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: f
             {"kind": "test"},
         )
     end = replace(spec_of_row.time(row), held=HeldTime(since=since)).end
-    return in_phase(row, Phase.ACTIVE, "held", "The slices are held.", held_at=since, held_since=since, ends_at=end)
+    return in_phase(row, Phase.ACTIVE, "held", "Your GPUs are ready.", held_at=since, held_since=since, ends_at=end)
 
 
-def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "Released by a person.") -> Allocation:
+def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "Released by ada.") -> Allocation:
     now = clock.now()
     for interval in UsageInterval.objects.filter(holder_id=row.pk, end=None):
         metering.close_interval(interval.key, now, {"kind": "test"})

@@ -97,7 +97,7 @@ class TestClaimDeleted:
 
     def test_kueue_hears_of_it_once_nothing_is_held(self) -> None:
         _, wanted = look([lease(), claim(devices=0, deleting=True)], 10)
-        assert wanted.status == [SetPodsReady(LEASE, False, "The slices are not held.")]
+        assert wanted.status == [SetPodsReady(LEASE, False, "The slices are not assigned.")]
 
 
 class TestStart:
@@ -116,7 +116,7 @@ class TestStart:
     def test_what_is_held_has_no_deadline_and_kueue_is_told(self) -> None:
         situation, wanted = look([lease(ready=False), claim(), holder()], 10)
         assert situation.start_by is None
-        assert wanted.status == [SetPodsReady(LEASE, True, "The slices are held.")]
+        assert wanted.status == [SetPodsReady(LEASE, True, "The slices are assigned.")]
         assert [s.since for s in situation.held] == [at(4)]
 
     def test_after_a_failed_start_everything_goes_the_lease_last(self) -> None:

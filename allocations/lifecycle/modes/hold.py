@@ -202,7 +202,9 @@ def _pods_ready(
     is_written = written is not None and written.uid == observed.uid
     if written is not None and is_written and not snapshot.is_observed_since(observed.ref, written.resource_version):
         return []
-    return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
+    return [
+        SetPodsReady(lease.ref(request), ready, "The slices are assigned." if ready else "The slices are not assigned.")
+    ]
 
 
 def wake_at(request: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> datetime | None:

@@ -50,9 +50,11 @@ class PlacementOut(serializers.Serializer):
 class DeviceHeldOut(serializers.Serializer):
     node = serializers.CharField()
     device = serializers.CharField()
-    uuid = serializers.CharField(help_text="Empty where the driver publishes none: MIG devices that it cuts on demand.")
-    parent_uuid = serializers.CharField(help_text="Of a MIG device's GPU, else empty.")
-    profile = serializers.CharField(help_text="Of a MIG device, else empty.")
+    uuid = serializers.CharField(
+        help_text="Empty if the driver publishes none, as for MIG devices that it creates on demand."
+    )
+    parent_uuid = serializers.CharField(help_text="Of a MIG device's GPU, otherwise empty.")
+    profile = serializers.CharField(help_text="Of a MIG device, otherwise empty.")
     placement = PlacementOut(allow_null=True, help_text="Of a MIG device on its GPU.")
 
 
@@ -79,37 +81,39 @@ class AllocationOut(serializers.Serializer):
     id = serializers.UUIDField()
     phase = serializers.ChoiceField(PHASES)
     outcome = serializers.ChoiceField(OUTCOMES, allow_null=True, help_text="Once ended.")
-    reason = serializers.CharField(help_text="The portal's, or Kueue's as it is; Kueue may add reasons.")
+    reason = serializers.CharField(help_text="A reason of the portal, or of Kueue, unchanged; Kueue may add reasons.")
     message = serializers.CharField()
     phase_until = serializers.DateTimeField(
-        allow_null=True, help_text="When time alone ends the phase: leaving, starting, scheduled, or a pause."
+        allow_null=True,
+        help_text="When the phase ends without another event: leaving, starting, scheduled, or a pause.",
     )
     team = serializers.CharField()
     namespace = serializers.CharField()
     requested_by = serializers.CharField()
     constraints = output_of(Constraints)()
     sharing = output_of(Sharing)(allow_null=True, help_text="How pods share its devices, if they do.")
-    claim = JsonObject(allow_null=True, help_text="Its own DRA request, as it was asked.")
+    claim = JsonObject(allow_null=True, help_text="Its custom device claim (DRA), as requested.")
     isolation = serializers.ChoiceField(LEVELS, help_text="none: shared, not isolated.")
-    isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    isolation_note = serializers.CharField(help_text="Why it is none; otherwise empty.")
     node_share = NodeShareOut(
         allow_null=True,
-        help_text="CPU, memory and pods of its node that its pods may ask for in all; null where no node has told.",
+        help_text="CPU, memory and pods of its node that its pods may request in total; null until nodes report it.",
     )
     warnings = WarningOut(many=True)
-    recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
+    recovered = serializers.BooleanField(help_text="Created again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
     hours = serializers.CharField(
-        allow_null=True, help_text="Decimal: time held that was asked, summed over evictions; null if a date was asked."
+        allow_null=True,
+        help_text="Decimal: requested time held, summed over evictions; null if an end date was requested.",
     )
     hours_left = serializers.CharField(
-        allow_null=True, help_text="Decimal: what is left of hours; it goes down only while it is held."
+        allow_null=True, help_text="Decimal: what is left of hours; it counts down only while the slices are held."
     )
     ends_at = serializers.DateTimeField(
-        allow_null=True, help_text="The asked date. Of hours: null until held, and set anew at each hold."
+        allow_null=True, help_text="The requested end date. With hours: null until held, and set again at each hold."
     )
     give_up_at = serializers.DateTimeField(
-        allow_null=True, help_text="It ends then if it is not held; after an eviction it waits as long again."
+        allow_null=True, help_text="When it ends if it is not held by then; after an eviction it waits as long again."
     )
     held_at = serializers.DateTimeField(allow_null=True, help_text="When it was first held.")
     ended_at = serializers.DateTimeField(allow_null=True)

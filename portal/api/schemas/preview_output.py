@@ -20,12 +20,12 @@ class AlternativeOut(serializers.Serializer):
     count = serializers.IntegerField()
     hours = serializers.CharField(help_text="Decimal.")
     starts_at = serializers.DateTimeField(allow_null=True)
-    price = serializers.CharField(allow_null=True, help_text="Decimal, for all of it.")
+    price = serializers.CharField(allow_null=True, help_text="Decimal, in total.")
     fits = serializers.ChoiceField(["now", "queue", "never"])
 
 
 class WarningPreviewedOut(WarningOut):
-    alternative = AlternativeOut(allow_null=True, help_text="What would serve it better.")
+    alternative = AlternativeOut(allow_null=True, help_text="An offering that suits it better.")
 
 
 class PriceQuotedOut(serializers.Serializer):
@@ -46,14 +46,18 @@ class PreviewOut(serializers.Serializer):
     warnings = WarningPreviewedOut(many=True, help_text="Choices that are accepted but probably unintended.")
     isolation = serializers.ChoiceField(LEVELS)
     isolation_note = serializers.CharField()
-    node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that go with all of it.")
+    node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that come with all slices.")
     price = PriceQuotedOut()
     wait = WaitOut()
     manifests = PlannedOut(many=True)
     starts_at = serializers.DateTimeField(allow_null=True)
-    hours = serializers.CharField(allow_null=True, help_text="Decimal: time held, or null if a date was asked.")
-    ends_at = serializers.DateTimeField(allow_null=True, help_text="The asked date; of hours null until held.")
-    give_up_at = serializers.DateTimeField(help_text="It would end then if it were not held.")
+    hours = serializers.CharField(
+        allow_null=True, help_text="Decimal: time held, or null if an end date was requested."
+    )
+    ends_at = serializers.DateTimeField(
+        allow_null=True, help_text="The requested end date; with hours null until held."
+    )
+    give_up_at = serializers.DateTimeField(help_text="When it would end if it were not held by then.")
 
 
 NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}

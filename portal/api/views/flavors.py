@@ -70,9 +70,9 @@ class FlavorDecision(Body):
     """A change of a flavor; omitted fields stay unchanged."""
 
     name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
-    accepted = Boolean(required=False, help_text="true offers a proposal; for good.")
-    hidden = Boolean(required=False, help_text="Hidden ones are not offered; what is held of them stays held.")
-    title = Text(required=False, allow_blank=True, max_length=100, help_text="Shown instead of the product.")
+    accepted = Boolean(required=False, help_text="true offers a proposal. Cannot be undone.")
+    hidden = Boolean(required=False, help_text="A hidden flavor is not offered; allocations of it continue.")
+    title = Text(required=False, allow_blank=True, max_length=100, help_text="Shown instead of the product name.")
     group = Text(required=False, allow_blank=True, max_length=63, help_text="Heading in the catalogue.")
     start_deadline_s = Integer(
         required=False, allow_null=True, min_value=1, max_value=MAX_DEADLINE_S, help_text="null: the default."

@@ -47,18 +47,18 @@ class CapacityOut(serializers.Serializer):
 
 class ReleaseOut(serializers.Serializer):
     at = serializers.DateTimeField()
-    allocation = serializers.UUIDField(allow_null=True, help_text="Whose end it is; null where you do not see it.")
+    allocation = serializers.UUIDField(
+        allow_null=True, help_text="The allocation that ends; null if you may not see it."
+    )
 
 
 class MineOut(serializers.Serializer):
-    limit = serializers.IntegerField(help_text="The teams' own quota.")
+    limit = serializers.IntegerField(help_text="The guaranteed quota of the teams.")
     used = serializers.IntegerField()
     can_get_now = serializers.IntegerField()
-    can_borrow = serializers.IntegerField(help_text="The part of can_get_now that others would lend.")
-    most = serializers.IntegerField(help_text="With all that could ever be borrowed.")
-    after = ReleaseOut(
-        allow_null=True, help_text="When none can be had now: the end after which one can, as ends stand."
-    )
+    can_borrow = serializers.IntegerField(help_text="The part of can_get_now that is borrowed from other teams.")
+    most = serializers.IntegerField(help_text="Quota and all that could ever be borrowed.")
+    after = ReleaseOut(allow_null=True, help_text="If none is available now: the next known end that frees one.")
 
 
 class OfferingOut(serializers.Serializer):
@@ -66,18 +66,18 @@ class OfferingOut(serializers.Serializer):
     cluster = serializers.CharField()
     flavor = FlavorBriefOut()
     kind = serializers.ChoiceField(Kind.choices)
-    profile = serializers.CharField(help_text="Empty but for MIG.")
+    profile = serializers.CharField(help_text="Empty except for MIG.")
     isolation = serializers.ChoiceField(LEVELS, help_text="none: shared, not isolated.")
-    isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    isolation_note = serializers.CharField(help_text="Why it is none; otherwise empty.")
     sharing = serializers.ChoiceField(Sharing.values, allow_blank=True, help_text="Empty where nothing is shared.")
-    replicas = serializers.IntegerField(help_text="How many slices share one card or MIG instance.")
+    replicas = serializers.IntegerField(help_text="How many slices share one GPU or MIG instance.")
     one_at_a_time = serializers.BooleanField(help_text="A request gets one: the device plugin refuses more at once.")
-    memory_mib = serializers.IntegerField(help_text="Of one slice; of a shared one what all share. 0: not known.")
-    gpu_share = serializers.CharField(help_text="Part of a card's price that one slice costs, e.g. 1/7.")
+    memory_mib = serializers.IntegerField(help_text="Of one slice; for a shared slice, of what all share. 0: unknown.")
+    gpu_share = serializers.CharField(help_text="The fraction of a GPU's price that one slice costs, e.g. 1/7.")
     node_share = NodeShareOut(
         allow_null=True,
-        help_text="CPU, memory and pods of its node that go with one slice; null where no node has told, and of a "
-        "custom claim, which has them by what it takes.",
+        help_text="CPU, memory and pods of its node that come with one slice; null until nodes report it, and for a "
+        "custom claim, where they depend on its devices.",
     )
     price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
     currency = serializers.CharField()
@@ -90,7 +90,7 @@ class OfferingOut(serializers.Serializer):
     parameters=[
         OpenApiParameter("project", OpenApiTypes.STR, description="`mine` is then of its team."),
         OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
-        OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what can be had at once."),
+        OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what is available now."),
     ],
     responses={200: page_schema(OfferingOut), **refusals("not_found")},
 )
@@ -125,7 +125,7 @@ def offerings(request: Request) -> Response:
 class AttributeInfoOut(serializers.Serializer):
     name = serializers.CharField(help_text="Without the domain where it is the driver's own.")
     type = serializers.ChoiceField(["string", "int", "bool", "version", "quantity"])
-    values = serializers.ListField(help_text="Some that are published now.")
+    values = serializers.ListField(help_text="Examples of values that devices publish now.")
     devices = serializers.ListField(child=serializers.CharField(), help_text="Kinds of device that have it.")
 
 

@@ -35,7 +35,7 @@ OBJECT_LIMITS = "Kind → number of objects; a kind left out stays as it is, nul
 CONFIG_SIZE = (
     f"How large a ConfigMap or Secret may be, in KiB: 1 to {limits.CONFIG_KIB_MAX}, {limits.CONFIG_KIB} by default."
 )
-NAMESPACE_ENDS = DELETED, GIVEN_BACK = "deleted", "given_back"
+NAMESPACE_ENDS = DELETED, KEPT = "deleted", "kept"
 ADMIN_ACCESS = "Whether operators' claims there may look at devices that others hold."
 
 
@@ -74,7 +74,7 @@ class NewProject(Body):
     slug = Text(max_length=40, help_text=SLUG_HELP)
     name = Text(max_length=100)
     team = Text(max_length=40)
-    namespace = Text(required=False, max_length=63, help_text="The slug, if not given.")
+    namespace = Text(required=False, max_length=63, help_text="Default: the slug.")
     adopt = Boolean(
         default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first."
     )
@@ -105,7 +105,7 @@ class Move(Body):
 
 
 class Archive(Body):
-    dry_run = Boolean(default=False, help_text="true: only say what would end.")
+    dry_run = Boolean(default=False, help_text="true: only return what would end.")
     confirm = Text(default="", allow_blank=True, help_text="The project's slug; needed unless dry_run is true.")
 
 
@@ -131,7 +131,7 @@ class EndsOut(serializers.Serializer):
     jobs = serializers.ListField(child=serializers.CharField(), help_text="Tenants' own queued Jobs.")
     cost_per_hour = serializers.CharField(help_text="What the held allocations cost now.")
     currency = serializers.CharField()
-    namespace = serializers.ChoiceField(NAMESPACE_ENDS)
+    namespace = serializers.ChoiceField(NAMESPACE_ENDS, help_text="kept if it was adopted.")
     remaining = serializers.ListField(
         child=serializers.CharField(),
         help_text="What still keeps the namespace of an archived project, in Kubernetes' words.",
@@ -287,7 +287,7 @@ def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
         "jobs": ends.jobs,
         "cost_per_hour": money.text(ends.per_hour),
         "currency": ends.currency,
-        "namespace": DELETED if ends.deletes_namespace else GIVEN_BACK,
+        "namespace": DELETED if ends.deletes_namespace else KEPT,
         "remaining": project_archive.remaining([row]).get(row.slug, []),
     }
 

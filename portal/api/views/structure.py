@@ -21,7 +21,7 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Department, Team, User
 
-SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
+SLUG_HELP = "Lower-case letters, digits and hyphens. Cannot be changed later."
 PARENT_HELP = "Slug of the department above; null: none."
 TEAM = OpenApiParameter("team", OpenApiTypes.STR, description="Slug.")
 IF_MATCH = [OpenApiParameter("If-Match", {"type": "string", "minLength": 1}, OpenApiParameter.HEADER, required=True)]
