@@ -1,7 +1,7 @@
 """The bare side of the pages and lists: the data of each answer by one SQL statement, as JSON.
 
 It uses psycopg on the portal's own connection, and the standard library's json: no sign-in, permission or rule. What
-fits on a card beside its current use cannot be computed in SQL, so ``free`` is what nobody holds.
+fits on a GPU beside its current use cannot be computed in SQL, so ``free`` is what nobody holds.
 """
 
 import json

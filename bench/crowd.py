@@ -1,4 +1,4 @@
-"""A full fleet and its users in a database: 1,000 nodes of 8 cards, 5,000 allocations of 20 teams. No cluster.
+"""A full fleet and its users in a database: 1,000 nodes of 8 GPUs, 5,000 allocations of 20 teams. No cluster.
 
 Nodes and slices are those of the simulated hardware, mirrored by the watcher's projection and added to the catalog by
 the portal's inventory. Allocations, intervals and claims are inserted in bulk, in the form in which reconciler and
@@ -33,12 +33,12 @@ from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
 
 NODES = {"h100": 500, "l40s": 200, "a100": 200, "t4": 100}
-CARDS = 8
+GPUS = 8
 TEAMS, PROJECTS_OF_TEAM = 20, 5
-CUT_CARDS, WHOLE_CARDS = 600, 500
-"""Numbers of cards of the first kind that have MIG instances, and that are held whole."""
+DIVIDED_GPUS, WHOLE_GPUS = 600, 500
+"""Numbers of GPUs of the first kind that have MIG instances, and that are held whole."""
 PATTERN = ("3g.40gb", "2g.20gb", "1g.10gb")
-"""Instances on a divided card; one card in three lacks the last."""
+"""Instances on a divided GPU; one GPU in three lacks the last."""
 BY_COUNT = {"l40s/whole": 900, "a100/mig-1g.10gb": 500, "t4/shared": 400}
 QUEUED, ENDED = 600, 500
 BATCH = 2000
@@ -82,7 +82,7 @@ def fill() -> Crowd:
 
 def _fleet() -> None:
     fleet = spec.load(spec.FLEET_FILE)
-    kinds = tuple(replace(kind, nodes=NODES.get(kind.name, 0), gpus=CARDS) for kind in fleet.kinds)
+    kinds = tuple(replace(kind, nodes=NODES.get(kind.name, 0), gpus=GPUS) for kind in fleet.kinds)
     nodes, pools = publisher.desired(replace(fleet, kinds=kinds), {}, {})
     _mirror("Node", (_ready(node) for node in nodes.values()))
     _mirror("ResourceSlice", (_published(name, one) for pool in pools.values() for name, one in pool.items()))
@@ -134,20 +134,20 @@ def _teams() -> list[Team]:
 
 
 def _held() -> Iterator[Held]:
-    """Return the allocations; with DRA card by card, first the divided ones, then the whole ones; the others by
+    """Return the allocations; with DRA GPU by GPU, first the divided ones, then the whole ones; the others by
     count.
     """
     geometry = TABLES["H100-80GB"]
-    cards = ((f"h100-{n % NODES['h100']}", f"gpu-{n // NODES['h100']}") for n in range(NODES["h100"] * CARDS))
-    for number, (node, card) in enumerate(islice(cards, CUT_CARDS)):
+    gpus = ((f"h100-{n % NODES['h100']}", f"gpu-{n // NODES['h100']}") for n in range(NODES["h100"] * GPUS))
+    for number, (node, gpu) in enumerate(islice(gpus, DIVIDED_GPUS)):
         placements: set[Placement] = set()
         for profile in PATTERN[: 3 if number % 3 else 2]:
             placement = first_fit(geometry, placements, profile)
             assert placement is not None
             placements.add(placement)
-            device = f"{card}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{placement.start}"
+            device = f"{gpu}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{placement.start}"
             yield Held(f"h100/mig-{profile}", node, device)
-    yield from (Held("h100/whole", node, card) for node, card in islice(cards, WHOLE_CARDS))
+    yield from (Held("h100/whole", node, gpu) for node, gpu in islice(gpus, WHOLE_GPUS))
     yield from (Held(offering) for offering, count in BY_COUNT.items() for _ in range(count))
 
 

@@ -13,23 +13,23 @@ GUIDE = REPOSITORY / "docs" / "guide" / "mig.md"
 
 def products() -> str:
     """Return a table: every product with its profiles, how many of each fit, and its number of layouts."""
-    rows = ["| card | slices | profiles, and how many fit | layouts | of them full |", "|---" * 5 + "|"]
-    for card in TABLES.values():
-        profiles = ", ".join(f"`{one.name}`{_mark(card, one.name)} {one.most}" for one in card.profiles)
+    rows = ["| GPU | slices | profiles, and how many fit | layouts | of them full |", "|---" * 5 + "|"]
+    for gpu in TABLES.values():
+        profiles = ", ".join(f"`{one.name}`{_mark(gpu, one.name)} {one.most}" for one in gpu.profiles)
         rows.append(
-            f"| {card.name} | {card.compute} + {card.memory} | {profiles} "
-            f"| {len(layouts(card))} | {len(maximal_layouts(card))} |"
+            f"| {gpu.name} | {gpu.compute} + {gpu.memory} | {profiles} "
+            f"| {len(layouts(gpu))} | {len(maximal_layouts(gpu))} |"
         )
     return "\n".join(rows) + "\n"
 
 
-def _mark(card: Geometry, profile: str) -> str:
-    return "\\*" if profile in card.estimated else ""
+def _mark(gpu: Geometry, profile: str) -> str:
+    return "\\*" if profile in gpu.estimated else ""
 
 
 TABLE: dict[str, Callable[[], str]] = {
     "products": products,
-    "one-card": fragmentation.table_of_one_card,
+    "one-gpu": fragmentation.table_of_one_gpu,
     "at-once": fragmentation.table_of_full_fleet,
     "after-a-while": fragmentation.table_of_churn,
 }

@@ -32,7 +32,7 @@ def _holds(part: Mapping[str, Any]) -> list[str]:
 
 
 def _catalogue(part: Mapping[str, Any]) -> list[str]:
-    fleet = f"{part['nodes']} nodes, {part['devices']} named cards, {part['allocations']} allocations"
+    fleet = f"{part['nodes']} nodes, {part['devices']} named GPUs, {part['allocations']} allocations"
     lines = [f"{fleet}; inventory anew in {part['inventory_s']:.1f} s", _head("", "portal", "SQL, JSON") + "  queries"]
     return lines + [f"{_line(name, one)}  {one['queries']:>7}" for name, one in part["routes"].items()]
 

@@ -1,6 +1,6 @@
 """Three teams lend to each other on the real Kueue, written as a timeline with numbers.
 
-    python -m tests.stack tests/cluster/test_lending.py --lending-story docs/guide/lending.md
+    python -m tests.stack tests/cluster/test_lending.py --lending-example docs/guide/lending.md
 
 writes the observations into the guide.
 """
@@ -49,7 +49,7 @@ class Crew:
 
 
 @dataclass
-class Story:
+class Timeline:
     crews: dict[str, Crew]
     lines: list[str] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class Story:
             found[name] = (side.borrowed, side.lent)
         return found
 
-    def tell(self, event: str) -> None:
+    def record(self, event: str) -> None:
         holds, loans = self.holds(), self.loans()
         cells = [f"{holds[name]}{_with(*loans[name])}" for name in self.crews]
         self.lines.append(f"| {event} | {' | '.join(cells)} |\n")
@@ -85,7 +85,7 @@ def _with(borrowed: Fraction, lent: Fraction) -> str:
 
 
 @pytest.fixture
-def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
+def timeline(kubectl: Kubectl, vision: Team) -> Iterator[Timeline]:
     """Create a department; the demo's teams have no quota of the pool meanwhile."""
     pool = Pool.objects.get(key=POOL)
     theirs = pool.limits.filter(user=None).select_related("team")
@@ -95,8 +95,7 @@ def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
     tail = uuid4().hex[:6]
     department = tenants.create_department(f"sensing-{tail}", "Sensing")
     crews = {name: _crew(department, name, tail, pool, kubectl) for name in NOMINAL}
-    story_ = Story(crews)
-    yield story_
+    yield Timeline(crews)
     for crew in crews.values():
         release_all(crew.project)
     for crew in crews.values():
@@ -121,26 +120,28 @@ def _is_ready(team: Team) -> bool:
     return MirrorObject.objects.filter(kind="ClusterQueue", name=queue_names.cluster_queue(team.slug)).exists()
 
 
-def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, request: pytest.FixtureRequest) -> None:
+def test_three_teams_lend_borrow_and_take_back(
+    timeline: Timeline, kubectl: Kubectl, request: pytest.FixtureRequest
+) -> None:
     """Kueue decides which request of sonar it preempts and who borrows first. So sonar withdraws its last request
     before the end: all others fit then, in any order. With it, sonar could get 4, and radar's second 2 would not fit.
     """
-    lidar, radar, sonar = story.crews.values()
-    story.tell("Nobody holds anything. Each team's own: lidar 4 (lends at most 3), radar 2, sonar 2")
+    lidar, radar, sonar = timeline.crews.values()
+    timeline.record("No slices are held. Nominal quota: lidar 4 (lends at most 3), radar 2, sonar 2")
 
     first = [held(radar.user, radar.project, OFFERING, 2) for _ in range(2)]
-    assert story.holds() == {"lidar": 0, "radar": 4, "sonar": 0}
-    assert story.loans()["radar"] == loan(2, 0)
-    story.tell("Radar asks 2 and 2 more: the second two are borrowed")
+    assert timeline.holds() == {"lidar": 0, "radar": 4, "sonar": 0}
+    assert timeline.loans()["radar"] == loan(2, 0)
+    timeline.record("Radar requests 2 and 2 more: the second 2 are borrowed")
 
     own = held(sonar.user, sonar.project, OFFERING, 2)
     borrowed = held(sonar.user, sonar.project, OFFERING, 1)
-    assert story.loans() == {"lidar": loan(0, 3), "radar": loan(2, 0), "sonar": loan(1, 0)}
-    story.tell("Sonar asks 2 and 1 more; lidar has lent all that it lends")
+    assert timeline.loans() == {"lidar": loan(0, 3), "radar": loan(2, 0), "sonar": loan(1, 0)}
+    timeline.record("Sonar requests 2 and 1 more: lidar has reached its lending limit")
 
     waits = request_slices(sonar.user, sonar.project, OFFERING, 1)
     eventually(lambda: phase(waits) == Phase.QUEUED and reason(waits) == "WaitingForQuota")
-    story.tell("Sonar asks one more and waits: the fourth of lidar's stays at home")
+    timeline.record("Sonar requests 1 more, which waits: lidar does not lend its fourth")
 
     back = request_slices(lidar.user, lidar.project, OFFERING, 4)
     victims = [*first, own, borrowed]
@@ -148,23 +149,23 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, r
     leaving = eventually(lambda: list(notices.all()))
     assert all(notice.reason == "evicted_preempted" for notice in leaving)
     eventually(lambda: all(is_evicted_for_its_cohort(notice.allocation, kubectl) for notice in leaving))
-    story.tell("Lidar asks for its 4: Kueue takes back what others borrowed, and they have the time of grace to leave")
+    timeline.record("Lidar requests its 4: Kueue reclaims what others borrowed, and their notice period runs")
 
     wait_for(back, Phase.ACTIVE, within_s=60)
-    assert story.holds()["lidar"] == 4
-    assert story.loans()["lidar"] == loan(0, 0)
-    assert sum(story.holds().values()) <= 8
-    story.tell("The time is over: lidar has its 4, and who had borrowed waits again")
+    assert timeline.holds()["lidar"] == 4
+    assert timeline.loans()["lidar"] == loan(0, 0)
+    assert sum(timeline.holds().values()) <= 8
+    timeline.record("The notice period is over: lidar has its 4, and the borrowers queue again")
 
     ended(sonar.user, waits)
     ended(lidar.user, back)
-    eventually(lambda: story.holds() == {"lidar": 0, "radar": 4, "sonar": 3}, within_s=60)
-    story.tell("Sonar withdraws its last request, and lidar gives its 4 back: who waits is lent to again")
+    eventually(lambda: timeline.holds() == {"lidar": 0, "radar": 4, "sonar": 3}, within_s=60)
+    timeline.record("Sonar withdraws its last request and lidar releases its 4: the borrowers are admitted again")
 
     hours = lending.loans_in(User.objects.get(username="operator"), windows.parse("today", clock.now()))
     assert {loan.lender for loan in hours if loan.borrower == radar.team.slug} >= {lidar.team.slug}
-    if path := request.config.getoption("--lending-story"):
-        write_lines(Path(path), "story", story.lines)
+    if path := request.config.getoption("--lending-example"):
+        write_lines(Path(path), "lending", timeline.lines)
 
 
 def loan(borrowed: int, lent: int) -> tuple[Fraction, Fraction]:

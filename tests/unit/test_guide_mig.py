@@ -13,7 +13,7 @@ def test_a_guide_without_marks_is_refused() -> None:
         mig.written("")
 
 
-@pytest.mark.parametrize("choice", fragmentation.CARD_CHOICES.values(), ids=fragmentation.CARD_CHOICES)
-def test_largest_first_every_large_request_of_a_fitting_list_finds_a_place(choice: fragmentation.CardChoice) -> None:
+@pytest.mark.parametrize("choice", fragmentation.GPU_CHOICES.values(), ids=fragmentation.GPU_CHOICES)
+def test_largest_first_every_large_request_of_a_fitting_list_finds_a_place(choice: fragmentation.GpuChoice) -> None:
     _, fleet = fragmentation.place_all(0, fragmentation.ORDERS["largest first"], choice)
     assert not set(fleet.refused) & set(fragmentation.LARGE)
