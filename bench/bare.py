@@ -89,34 +89,34 @@ class Bare:
             if manifest["kind"] != "Namespace":
                 self._apply(manifest)
 
-    def hold(self, request: ResolvedSpec) -> float:
+    def hold(self, spec: ResolvedSpec) -> float:
         """Return the seconds from the first write until the cluster shows the slices held."""
         with ExitStack() as stack:
-            watches = {kind: self._watch(kind) for kind in self._awaited(request)}
+            watches = {kind: self._watch(kind) for kind in self._awaited(spec)}
             for watch in watches.values():
                 stack.callback(watch.close)
             start = time.perf_counter()
-            self._apply(lease.build(request))
-            _wait(watches["Workload"], names.lease(request.name), _is_admitted)
+            self._apply(lease.build(spec))
+            _wait(watches["Workload"], names.lease(spec.name), _is_admitted)
             for manifest in (
-                self._quota(request, held=True),
-                *registry.backend_of(request).objects(request, Snapshot()),
+                self._quota(spec, held=True),
+                *registry.backend_of(spec).objects(spec, Snapshot()),
             ):
                 self._apply(manifest)
-            if request.path == "dra":
-                _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
-                _wait(watches["Pod"], names.holder(request.name), _is_running)
-            _wait(watches["ResourceQuota"], names.hold_slot(request.number), _follows)
-            self._apply(shared.gpu_project(self._with(request)))
+            if spec.path == "dra":
+                _wait(watches["ResourceClaim"], names.claim(spec.name), _is_allocated)
+                _wait(watches["Pod"], names.holder(spec.name), _is_running)
+            _wait(watches["ResourceQuota"], names.hold_slot(spec.number), _follows)
+            self._apply(shared.gpu_project(self._with(spec)))
             held = time.perf_counter() - start
-        self._pods_ready(request)
+        self._pods_ready(spec)
         return held
 
-    def release(self, request: ResolvedSpec) -> None:
+    def release(self, spec: ResolvedSpec) -> None:
         """Delete everything and wait until it is gone."""
         self._apply(shared.gpu_project(self.project))
-        self._apply(self._quota(request, held=False))
-        groups = [*registry.backend_of(request).leftovers(request), [lease.ref(request)]]
+        self._apply(self._quota(spec, held=False))
+        groups = [*registry.backend_of(spec).leftovers(spec), [lease.ref(spec)]]
         for ref in (ref for group in groups for ref in group):
             path = KINDS[ref.kind].path(ref.namespace, ref.name)
             self.api.call("DELETE", path)
@@ -128,21 +128,19 @@ class Bare:
                     raise TimeoutError(f"{ref} is not gone")
                 time.sleep(0.05)
 
-    def _awaited(self, request: ResolvedSpec) -> tuple[str, ...]:
-        own = ("ResourceClaim", "Pod") if request.path == "dra" else ()
+    def _awaited(self, spec: ResolvedSpec) -> tuple[str, ...]:
+        own = ("ResourceClaim", "Pod") if spec.path == "dra" else ()
         return ("Workload", "ResourceQuota", *own)
 
-    def _with(self, request: ResolvedSpec) -> shared.ProjectFacts:
+    def _with(self, spec: ResolvedSpec) -> shared.ProjectFacts:
         return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard_entry(request)}},
+            **{**vars(self.project), "guards": {spec.name: registry.backend_of(spec).guard_entry(spec)}},
         )
 
-    def _quota(self, request: ResolvedSpec, *, held: bool) -> Manifest:
-        assert request.number is not None
-        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), Snapshot()) if held else None
-        return hold_quota.build(
-            request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
-        )
+    def _quota(self, spec: ResolvedSpec, *, held: bool) -> Manifest:
+        assert spec.number is not None
+        hold = hold_quota.hold(spec, registry.backend_of(spec).quota(spec), Snapshot()) if held else None
+        return hold_quota.build(spec.namespace, spec.number, shared.labels(self.project), hold, self.project.resources)
 
     def _apply(self, manifest: Manifest) -> None:
         metadata = manifest["metadata"]
@@ -153,7 +151,7 @@ class Bare:
         ref = Ref.of_manifest(manifest)
         self.api.call("PATCH", KINDS[ref.kind].path(ref.namespace, ref.name, subresource), manifest, **APPLY)
 
-    def _pods_ready(self, request: ResolvedSpec) -> None:
+    def _pods_ready(self, spec: ResolvedSpec) -> None:
         condition = {
             "type": "PodsReady",
             "status": "True",
@@ -161,7 +159,7 @@ class Bare:
             "message": "The slices are assigned.",
             "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        metadata = {"name": names.lease(request.name), "namespace": request.namespace}
+        metadata = {"name": names.lease(spec.name), "namespace": spec.namespace}
         version = KINDS["Workload"].api_version
         status = {"conditions": [condition]}
         self._patch({"apiVersion": version, "kind": "Workload", "metadata": metadata, "status": status}, "status")

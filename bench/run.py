@@ -45,39 +45,39 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     server, statements = ApiServer(home), StatementLog(home)
     paths = {}
     for name, offering in PATHS.items():
-        body, request = {"project": project.slug, "offering": offering}, _request(member, project, offering)
+        body, spec = {"project": project.slug, "offering": offering}, _resolved_spec(member, project, offering)
         for _ in range(WARM_UP):
-            _bare(bare, request)
+            _bare(bare, spec)
             _portal(web, body)
         paths[name] = {
             "offering": offering,
-            "noise": _noise(bare, request, rounds),
-            "post_to_active": _compare_with_bare(web, body, bare, request, rounds),
+            "noise": _noise(bare, spec, rounds),
+            "post_to_active": _compare_with_bare(web, body, bare, spec, rounds),
             "writes": _writes(server, web, body),
             "statements": _statements(statements, web, body),
         }
     return {"paths": paths, "queries": _queries(member, project)}
 
 
-def _noise(bare: Bare, request: ResolvedSpec, rounds: int) -> dict[str, float]:
+def _noise(bare: Bare, spec: ResolvedSpec, rounds: int) -> dict[str, float]:
     """Compare the bare client with itself."""
     series: tuple[list[float], list[float]] = ([], [])
     for n in range(rounds):
         for side in (0, 1) if n % 2 else (1, 0):
-            series[side].append(_bare(bare, request))
+            series[side].append(_bare(bare, spec))
     return compare(*series).document()
 
 
 def _compare_with_bare(
-    web: Web, body: Mapping[str, object], bare: Bare, request: ResolvedSpec, rounds: int
+    web: Web, body: Mapping[str, object], bare: Bare, spec: ResolvedSpec, rounds: int
 ) -> dict[str, float]:
     portal, bare_client = [], []
     for n in range(rounds):
         if n % 2:
-            bare_client.append(_bare(bare, request))
+            bare_client.append(_bare(bare, spec))
         portal.append(_portal(web, body))
         if not n % 2:
-            bare_client.append(_bare(bare, request))
+            bare_client.append(_bare(bare, spec))
     return compare(portal, bare_client).document()
 
 
@@ -112,20 +112,20 @@ def _portal(web: Web, body: Mapping[str, object]) -> float:
     return seconds
 
 
-def _bare(bare: Bare, request: ResolvedSpec) -> float:
+def _bare(bare: Bare, spec: ResolvedSpec) -> float:
     """Return the seconds of one hold by the bare client, each time of another allocation."""
-    another = replace(request, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
+    another = replace(spec, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
     seconds = bare.hold(another)
     bare.release(another)
     return seconds
 
 
-def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
-    """Return the request that the portal would make, in the bare client's namespace and team."""
+def _resolved_spec(member: User, project: Project, offering: str) -> ResolvedSpec:
+    """Return the spec that the portal would resolve, in the bare client's namespace and team."""
     preview = preview_request(member, AllocationRequest(project=project.slug, offering=offering))
-    request = spec_of_row.resolved_spec(services.draft(member, preview))
+    spec = spec_of_row.resolved_spec(services.draft(member, preview))
     team = Team.objects.select_related("department").get(slug="language")
-    return replace(request, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
+    return replace(spec, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
 
 
 def _bare_project() -> ProjectFacts:

@@ -11,16 +11,16 @@ from allocations.cluster.manifests import lease
 from allocations.domain.objects import Manifest, ResolvedSpec
 
 
-def build(request: ResolvedSpec) -> Manifest:
+def build(spec: ResolvedSpec) -> Manifest:
     """Return the manifest of the example pod."""
-    annotations = registry.backend_of(request).annotations(request)
+    annotations = registry.backend_of(spec).annotations(spec)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": names.example(request.name),
-            "namespace": request.namespace,
-            "labels": {names.ALLOCATION: request.name},
+            "name": names.example(spec.name),
+            "namespace": spec.namespace,
+            "labels": {names.ALLOCATION: spec.name},
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
@@ -36,12 +36,12 @@ def build(request: ResolvedSpec) -> Manifest:
                     "name": "main",
                     "image": lease.PAUSE,
                     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    "resources": {"requests": _amounts(request)},
+                    "resources": {"requests": _amounts(spec)},
                 }
             ],
         },
     }
 
 
-def _amounts(request: ResolvedSpec) -> dict[str, str]:
-    return request.pod_share.amounts if request.pod_share else {"cpu": "100m", "memory": "256Mi"}
+def _amounts(spec: ResolvedSpec) -> dict[str, str]:
+    return spec.pod_share.amounts if spec.pod_share else {"cpu": "100m", "memory": "256Mi"}

@@ -190,16 +190,16 @@ def fits(
     return "now" if is_free else "queue"
 
 
-def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
+def problems(offering: Offering, spec: AllocationSpec) -> dict[str, list[str]]:
     """Return the errors of a request by field: values that do not fit the offering's kind."""
     if offering.kind != Kind.CLAIM:
         sentence = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
-        return {} if request.claim is None else {"claim": [sentence]}
+        return {} if spec.claim is None else {"claim": [sentence]}
     errors: dict[str, list[str]] = {}
-    if request.claim is None:
+    if spec.claim is None:
         errors["claim"] = ['Say which devices you need: {"requests": [{"device": "gpu", "count": 1}]}.']
-    if request.count != 1:
+    if spec.count != 1:
         errors["count"] = ["The claim itself says how many devices; leave count out."]
-    if request.constraints:
+    if spec.constraints:
         errors["constraints"] = ["The claim has constraints of its own; say it there."]
     return errors

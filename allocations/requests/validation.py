@@ -7,16 +7,16 @@ from allocations.domain.backend_capabilities import CAPABILITIES
 from quotas.catalog.models import Kind, Offering
 
 
-def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
+def problems(offering: Offering, spec: AllocationSpec) -> dict[str, list[str]]:
     """Return the errors of a request by field; needs the offering's flavor. Whether it fits is decided in ``rules``."""
     errors = Errors()
-    for sentence in _constraint_problems(request.constraints):
+    for sentence in _constraint_problems(spec.constraints):
         errors.add("constraints", sentence)
-    if problem := _sharing_problem(offering, request.sharing):
+    if problem := _sharing_problem(offering, spec.sharing):
         errors.add("sharing", problem)
-    elif request.sharing:
+    elif spec.sharing:
         device = "mig" if offering.kind == Kind.MIG else "gpu"
-        config.read(request.sharing.to_json(), "sharing", errors, device, max(1, request.count))
+        config.read(spec.sharing.to_json(), "sharing", errors, device, max(1, spec.count))
     return errors.by_path
 
 

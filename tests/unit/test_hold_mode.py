@@ -37,11 +37,11 @@ def pod() -> ObservedObject:
 
 
 def look(
-    seen: Sequence[ObservedObject], now_s: float, *, request: ResolvedSpec = WHOLE, **intent: Any
+    seen: Sequence[ObservedObject], now_s: float, *, spec: ResolvedSpec = WHOLE, **intent: Any
 ) -> tuple[ObservedAllocation, DesiredState]:
     view, meant = Snapshot(seen), Intent(**intent)
-    situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
-    return situation, hold.desired_state(request, situation, view, {})
+    situation = hold.assess(spec, meant, view, {}, at(now_s), DEADLINES)
+    return situation, hold.desired_state(spec, situation, view, {})
 
 
 def kinds(wanted: DesiredState) -> list[str]:
@@ -146,28 +146,28 @@ class TestRelease:
 
     def test_a_count_is_in_use_until_the_quota_lists_it_no_more(self) -> None:
         quota = ObservedObject(QUOTA, "u-quota", 14, facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "shown": True})
-        situation, wanted = look([lease(), quota], 10, request=L40S, released=True)
+        situation, wanted = look([lease(), quota], 10, spec=L40S, released=True)
         assert situation.occupied
         assert wanted.unwanted == [[]]
-        situation, wanted = look([lease()], 10, request=L40S, released=True)
+        situation, wanted = look([lease()], 10, spec=L40S, released=True)
         assert wanted.unwanted == [[], [LEASE]]
 
     def test_a_count_stays_in_its_quota_until_its_pods_are_gone_though_the_guard_lets_none_in(self) -> None:
         facts = {"slices": {"train": {"nvidia.com/gpu": 2}}}
         quota = ObservedObject(QUOTA, "u-quota", 14, facts=facts)
         guard = ObservedObject(GUARD, "u-guard", 15, facts={"allocations": []})
-        situation, _ = look([lease(), quota, guard, pod()], 10, request=L40S, released=True)
+        situation, _ = look([lease(), quota, guard, pod()], 10, spec=L40S, released=True)
         assert situation.keeps_quota
-        situation, _ = look([lease(), quota, guard], 10, request=L40S, released=True)
+        situation, _ = look([lease(), quota, guard], 10, spec=L40S, released=True)
         assert not situation.keeps_quota
 
     def test_a_pod_of_its_class_keeps_its_number_though_it_lost_the_label(self) -> None:
         stray = ObservedObject(POD, "u-pod", 13, facts={"phase": "Running", "class": "gpu-portal-hold-slot.0"})
-        situation, wanted = look([lease(), stray], 10, request=L40S, released=True)
+        situation, wanted = look([lease(), stray], 10, spec=L40S, released=True)
         assert wanted.unwanted[0] == [POD]
         assert not situation.facts.nothing_left
         other = replace(stray, allocation="another")
-        situation, wanted = look([lease(), other], 10, request=L40S, released=True)
+        situation, wanted = look([lease(), other], 10, spec=L40S, released=True)
         assert wanted.unwanted[0] == []
         assert not situation.facts.nothing_left
         assert hold.wake_at(L40S, Intent(released=True), situation) == at(15)
@@ -200,12 +200,12 @@ class TestGuard:
 
     def test_of_two_spread_slices_one_is_not_usable_while_the_other_cannot_start(self) -> None:
         half = [lease(), self.BOUND, *self.part(0), *self.part(1, devices=0, phase="Pending")]
-        assert not look(half, 10, request=self.SPREAD)[0].is_usable
+        assert not look(half, 10, spec=self.SPREAD)[0].is_usable
         assert hold.charged(self.SPREAD, Snapshot(half)) == ()
 
     def test_one_spread_holder_that_is_lost_shuts_out_nobody_and_is_charged_on(self) -> None:
         lost = [lease(), self.BOUND, self.OPEN, *self.part(0), self.part(1)[0]]
-        situation, _ = look(lost, 10, request=self.SPREAD)
+        situation, _ = look(lost, 10, spec=self.SPREAD)
         assert not situation.held
         assert situation.is_usable
         assert len(hold.charged(self.SPREAD, Snapshot(lost))) == 2
@@ -221,7 +221,7 @@ class TestQuota:
 
     def written_by(self, *seen: ObservedObject, **intent: Any) -> tuple[bool, bool]:
         """Return whether the project has to be reconciled, and whether only the quota is written."""
-        situation, view = look(seen, 10, request=L40S, **intent)[0], Snapshot(seen)
+        situation, view = look(seen, 10, spec=L40S, **intent)[0], Snapshot(seen)
         return hold.needs_project(L40S, situation, view), hold.needs_quota(L40S, situation, view)
 
     def test_a_new_one_needs_nothing_else(self) -> None:

@@ -16,98 +16,98 @@ from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, Snaps
 from allocations.domain.observed_facts import pod_facts
 
 
-def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
+def objects(spec: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
     """Return no objects: the hold quota belongs to the project."""
     return []
 
 
-def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
+def leftovers(spec: ResolvedSpec) -> list[list[Ref]]:
     """Return nothing to delete."""
     return []
 
 
-def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
+def outdated(spec: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
     """Return nothing to recreate."""
     return []
 
 
-def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_claim_deleted(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return False: it has no ResourceClaims."""
     return False
 
 
-def claims(request: ResolvedSpec) -> list[Ref]:
+def claims(spec: ResolvedSpec) -> list[Ref]:
     """Return no ResourceClaims."""
     return []
 
 
-def requested_gpus(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
+def requested_gpus(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
     """Return no GPUs: a count of a resource selects none."""
     return ()
 
 
-def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def finds_no_device(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return False: a count of a resource needs no scheduling."""
     return False
 
 
-def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
+def held(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Return the held slices: those of the quota that lists the allocation, once its ``status.hard`` shows them."""
-    return occupied(request, snapshot) if hold_quota.is_enforced(hold_quota.listing(request, snapshot)) else ()
+    return occupied(spec, snapshot) if hold_quota.is_enforced(hold_quota.listing(spec, snapshot)) else ()
 
 
-def occupied(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
+def occupied(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Return the slices that the allocation occupies as long as a quota lists it, since a pod could still use them.
 
     The hold cannot begin before the lease was admitted, so that time is part of its identity and is its start.
     """
-    quota_object = hold_quota.listing(request, snapshot)
+    quota_object = hold_quota.listing(spec, snapshot)
     if quota_object is None:
         return ()
-    lease_facts = lease.read(snapshot.get(lease.ref(request)))
+    lease_facts = lease.read(snapshot.get(lease.ref(spec)))
     since = lease_facts.admitted_at if lease_facts else None
-    identity = f"{request.id}/{quota_object.uid}/{since.isoformat() if since else ''}"
-    reserved = Slice(slot=request.id, count=request.slices, identity=identity, since=since, evidence=quota_object.ref)
-    return (reserved, *_excess(request, snapshot))
+    identity = f"{spec.id}/{quota_object.uid}/{since.isoformat() if since else ''}"
+    reserved = Slice(slot=spec.id, count=spec.slices, identity=identity, since=since, evidence=quota_object.ref)
+    return (reserved, *_excess(spec, snapshot))
 
 
-def _excess(request: ResolvedSpec, snapshot: Snapshot) -> Iterator[Slice]:
+def _excess(spec: ResolvedSpec, snapshot: Snapshot) -> Iterator[Slice]:
     """Yield what bound pods, including terminating ones, use beyond the allocation's slices, in a slot for each pod."""
-    left = request.slices
-    for pod in sorted(hold_quota.pods(request, snapshot), key=lambda pod: pod.uid):
+    left = spec.slices
+    for pod in sorted(hold_quota.pods(spec, snapshot), key=lambda pod: pod.uid):
         facts = pod_facts(pod)
-        amount = facts.get("gpus", {}).get(request.resource, 0)
+        amount = facts.get("gpus", {}).get(spec.resource, 0)
         if amount and is_on_node(facts):
             excess, left = max(0, amount - left), max(0, left - amount)
             if excess:
-                slot = f"{request.id}/pod:{pod.uid}/{excess}"
+                slot = f"{spec.id}/pod:{pod.uid}/{excess}"
                 yield Slice(slot=slot, count=excess, identity=pod.uid, evidence=pod.ref)
 
 
-def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
+def blocked_by(spec: ResolvedSpec, snapshot: Snapshot) -> str:
     """Return "": a quota is never blocked. Kueue's waitForPodsReady evicts an allocation whose quota is late."""
     return ""
 
 
-def guard_entry(request: ResolvedSpec) -> dict[str, object]:
+def guard_entry(spec: ResolvedSpec) -> dict[str, object]:
     """Return the allocation's entry in its GpuProject, which the admission policies apply to its pods."""
     return {
         "mode": "device-plugin",
-        "resource": request.resource,
-        "count": request.count,
-        **({"shared": True} if request.is_shared else {}),
-        **({"share": request.slice_share.amounts} if request.node_share else {}),
-        "priorityClassName": names.hold_slot(request.number),
-        "nodeSelector": dict(request.node_selector),
-        "tolerations": [dict(t) for t in request.tolerations],
+        "resource": spec.resource,
+        "count": spec.count,
+        **({"shared": True} if spec.is_shared else {}),
+        **({"share": spec.slice_share.amounts} if spec.node_share else {}),
+        "priorityClassName": names.hold_slot(spec.number),
+        "nodeSelector": dict(spec.node_selector),
+        "tolerations": [dict(t) for t in spec.tolerations],
     }
 
 
-def annotations(request: ResolvedSpec) -> dict[str, str]:
+def annotations(spec: ResolvedSpec) -> dict[str, str]:
     """Return no annotations: the label alone gives a pod its slices, on any node."""
     return {}
 
 
-def quota(request: ResolvedSpec) -> dict[str, int]:
+def quota(spec: ResolvedSpec) -> dict[str, int]:
     """Return the slices in the allocation's hold quota, by resource."""
-    return {request.resource: request.slices}
+    return {spec.resource: spec.slices}

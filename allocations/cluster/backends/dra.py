@@ -25,35 +25,33 @@ class Part(NamedTuple):
     slices: Sequence[int]
 
 
-def parts(request: ResolvedSpec) -> list[Part]:
+def parts(spec: ResolvedSpec) -> list[Part]:
     """Return the allocation's claims with their holders: one, or one for each slice if they spread."""
-    claims = names.claims(request.name, request.slices, request.constraints.spread)
-    if request.constraints.spread:
-        return [_part(request, claim, [n]) for n, claim in enumerate(claims)]
-    return [_part(request, claims[0], range(request.slices))]
+    claims = names.claims(spec.name, spec.slices, spec.constraints.spread)
+    if spec.constraints.spread:
+        return [_part(spec, claim, [n]) for n, claim in enumerate(claims)]
+    return [_part(spec, claims[0], range(spec.slices))]
 
 
-def _part(request: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:
-    return Part(
-        Ref("ResourceClaim", request.namespace, claim), Ref("Pod", request.namespace, names.holder(claim)), slices
-    )
+def _part(spec: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:
+    return Part(Ref("ResourceClaim", spec.namespace, claim), Ref("Pod", spec.namespace, names.holder(claim)), slices)
 
 
-def claim(request: ResolvedSpec, part: Part) -> Manifest:
+def claim(spec: ResolvedSpec, part: Part) -> Manifest:
     """Return the ResourceClaim of a part."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {
             "name": part.claim.name,
-            "namespace": request.namespace,
-            "labels": lease.labels(request),
+            "namespace": spec.namespace,
+            "labels": lease.labels(spec),
         },
-        "spec": claim_spec.build(request, part.slices) if request.claim_spec is None else dict(request.claim_spec),
+        "spec": claim_spec.build(spec, part.slices) if spec.claim_spec is None else dict(spec.claim_spec),
     }
 
 
-def holder(request: ResolvedSpec, part: Part) -> Manifest:
+def holder(spec: ResolvedSpec, part: Part) -> Manifest:
     """Return the holder pod of a part.
 
     It complies with Pod Security ``restricted``. Its PriorityClass gpu-portal-holder is above all classes of
@@ -64,8 +62,8 @@ def holder(request: ResolvedSpec, part: Part) -> Manifest:
         "kind": "Pod",
         "metadata": {
             "name": part.holder.name,
-            "namespace": request.namespace,
-            "labels": {**lease.labels(request), names.HOLDER: "true"},
+            "namespace": spec.namespace,
+            "labels": {**lease.labels(spec), names.HOLDER: "true"},
         },
         "spec": {
             "priorityClassName": names.HOLDER_CLASS,
@@ -73,8 +71,8 @@ def holder(request: ResolvedSpec, part: Part) -> Manifest:
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 1,
             "restartPolicy": "Always",
-            "nodeSelector": _node_selector(request),
-            "tolerations": [dict(t) for t in request.tolerations],
+            "nodeSelector": _node_selector(spec),
+            "tolerations": [dict(t) for t in spec.tolerations],
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": 65535,
@@ -101,48 +99,48 @@ def holder(request: ResolvedSpec, part: Part) -> Manifest:
     }
 
 
-def _node_selector(request: ResolvedSpec) -> dict[str, str]:
+def _node_selector(spec: ResolvedSpec) -> dict[str, str]:
     """Return the labels of the flavor's nodes, and of the NVLink clique if all slices must be in one.
 
     If no clique has room, its name is "", which matches no node, so the slices are never split.
     """
-    return {**request.node_selector, **({CLIQUE_LABEL: request.clique} if request.constraints.same_clique else {})}
+    return {**spec.node_selector, **({CLIQUE_LABEL: spec.clique} if spec.constraints.same_clique else {})}
 
 
-def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
+def objects(spec: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
     """Return the claims and holders that should exist.
 
     A claim that is being deleted has no holder, since its pods must end first. The spec of a claim is immutable, so a
     claim that selects other GPUs than the affinity is left out until it is deleted, with its holder.
     """
     manifests: list[Manifest] = []
-    for part in parts(request):
-        if _has_other_affinity(request, part, snapshot):
+    for part in parts(spec):
+        if _has_other_affinity(spec, part, snapshot):
             continue
-        manifests.append(claim(request, part))
+        manifests.append(claim(spec, part))
         if not _is_deleting(part.claim, snapshot):
-            manifests.append(holder(request, part))
+            manifests.append(holder(spec, part))
     return manifests
 
 
-def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
+def leftovers(spec: ResolvedSpec) -> list[list[Ref]]:
     """Return what to delete once the tenants' pods are gone, in groups: holders, then claims."""
-    return [[part.holder for part in parts(request)], [part.claim for part in parts(request)]]
+    return [[part.holder for part in parts(spec)], [part.claim for part in parts(spec)]]
 
 
-def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
+def outdated(spec: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
     """Return the claims to recreate because they select other GPUs than the affinity, after their holders."""
-    old = [part for part in parts(request) if _has_other_affinity(request, part, snapshot)]
+    old = [part for part in parts(spec) if _has_other_affinity(spec, part, snapshot)]
     return [[part.holder for part in old], [part.claim for part in old]] if old else []
 
 
-def _has_other_affinity(request: ResolvedSpec, part: Part, snapshot: Snapshot) -> bool:
+def _has_other_affinity(spec: ResolvedSpec, part: Part, snapshot: Snapshot) -> bool:
     """Return whether a claim without devices selects other GPUs; one with devices is never moved."""
     observed = snapshot.get(part.claim)
-    if observed is None or request.kind != "mig" or claim_facts(observed).get("devices"):
+    if observed is None or spec.kind != "mig" or claim_facts(observed).get("devices"):
         return False
     uuids = gpus_requested(observed)
-    return any(uuids) and uuids != tuple(request.gpu_uuids[n] if request.gpu_uuids else "" for n in part.slices)
+    return any(uuids) and uuids != tuple(spec.gpu_uuids[n] if spec.gpu_uuids else "" for n in part.slices)
 
 
 def gpus_requested(observed_claim: ObservedObject) -> tuple[str, ...]:
@@ -150,14 +148,14 @@ def gpus_requested(observed_claim: ObservedObject) -> tuple[str, ...]:
     return tuple(claim_facts(observed_claim).get("cards", ()))
 
 
-def claims(request: ResolvedSpec) -> list[Ref]:
+def claims(spec: ResolvedSpec) -> list[Ref]:
     """Return the ResourceClaims to which the allocation's devices are allocated."""
-    return [part.claim for part in parts(request)]
+    return [part.claim for part in parts(spec)]
 
 
-def requested_gpus(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
+def requested_gpus(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
     """Return the UUID of the GPU that each slice's request selects; "" if it selects none or the claim is absent."""
-    return tuple(gpu for part in parts(request) for gpu in _requested_gpus(part, snapshot))
+    return tuple(gpu for part in parts(spec) for gpu in _requested_gpus(part, snapshot))
 
 
 def _requested_gpus(part: Part, snapshot: Snapshot) -> tuple[str, ...]:
@@ -165,17 +163,16 @@ def _requested_gpus(part: Part, snapshot: Snapshot) -> tuple[str, ...]:
     return gpus_requested(observed) if observed else ("",) * len(part.slices)
 
 
-def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_claim_deleted(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether somebody other than the portal is deleting one of the claims."""
     return any(
-        _is_deleting(part.claim, snapshot) and not _has_other_affinity(request, part, snapshot)
-        for part in parts(request)
+        _is_deleting(part.claim, snapshot) and not _has_other_affinity(spec, part, snapshot) for part in parts(spec)
     )
 
 
-def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def finds_no_device(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the scheduler reports a holder, whose claim exists, as unschedulable."""
-    holders = [snapshot.get(part.holder) for part in parts(request) if snapshot.get(part.claim)]
+    holders = [snapshot.get(part.holder) for part in parts(spec) if snapshot.get(part.claim)]
     return any(h is not None and not h.deleting and pod_facts(h).get("unschedulable") for h in holders)
 
 
@@ -184,9 +181,9 @@ def _is_deleting(ref: Ref, snapshot: Snapshot) -> bool:
     return observed is not None and observed.deleting
 
 
-def occupied(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
+def occupied(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Return the devices allocated to the claims, which are charged as long as they are allocated."""
-    return tuple(device for part in parts(request) for device in _devices(part, snapshot))
+    return tuple(device for part in parts(spec) for device in _devices(part, snapshot))
 
 
 def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
@@ -214,11 +211,11 @@ def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
     ]
 
 
-def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
+def held(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Return the held slices once every claim is allocated and every holder runs, all since the last of them did."""
-    if not all(_is_running(part.holder, snapshot) and _devices(part, snapshot) for part in parts(request)):
+    if not all(_is_running(part.holder, snapshot) and _devices(part, snapshot) for part in parts(spec)):
         return ()
-    slices = occupied(request, snapshot)
+    slices = occupied(spec, snapshot)
     since = max((s.since for s in slices if s.since), default=None)
     return tuple(replace(s, since=since) for s in slices)
 
@@ -228,9 +225,9 @@ def _is_running(ref: Ref, snapshot: Snapshot) -> bool:
     return observed is not None and not observed.deleting and pod_facts(observed).get("phase") == "Running"
 
 
-def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
+def blocked_by(spec: ResolvedSpec, snapshot: Snapshot) -> str:
     """Return why a holder does not start: the scheduler's message, or the node that does not run it; "" if it runs."""
-    return next((reason for part in parts(request) if (reason := _blocked_by(snapshot.get(part.holder)))), "")
+    return next((reason for part in parts(spec) if (reason := _blocked_by(snapshot.get(part.holder)))), "")
 
 
 def _blocked_by(observed_holder: ObservedObject | None) -> str:
@@ -241,34 +238,34 @@ def _blocked_by(observed_holder: ObservedObject | None) -> str:
     return f"node {node} was chosen and does not run it" if node else facts.get("unschedulable", "")
 
 
-def guard_entry(request: ResolvedSpec) -> dict[str, object]:
+def guard_entry(spec: ResolvedSpec) -> dict[str, object]:
     """Return the allocation's entry in its GpuProject, which the admission policies apply to its pods."""
-    claims = [part.claim.name for part in parts(request)]
+    claims = [part.claim.name for part in parts(spec)]
     return {
         "mode": "dra",
-        **({"claims": claims} if request.constraints.spread else {"claim": claims[0]}),
-        "resource": request.device_class,
-        **_request_names(request),
-        **({"share": request.pod_share.amounts} if request.node_share else {}),
-        "priorityClassName": names.hold_slot(request.number),
-        "nodeSelector": dict(request.node_selector),
-        "tolerations": [dict(t) for t in request.tolerations],
+        **({"claims": claims} if spec.constraints.spread else {"claim": claims[0]}),
+        "resource": spec.device_class,
+        **_request_names(spec),
+        **({"share": spec.pod_share.amounts} if spec.node_share else {}),
+        "priorityClassName": names.hold_slot(spec.number),
+        "nodeSelector": dict(spec.node_selector),
+        "tolerations": [dict(t) for t in spec.tolerations],
     }
 
 
-def _request_names(request: ResolvedSpec) -> dict[str, object]:
+def _request_names(spec: ResolvedSpec) -> dict[str, object]:
     """Return what a pod can select by number in its annotation: slices, or the requests of a custom claim."""
-    if request.claim_spec is None:
-        return {"count": request.slices}
-    requests = custom_claim.requests(request.claim_spec)
+    if spec.claim_spec is None:
+        return {"count": spec.slices}
+    requests = custom_claim.requests(spec.claim_spec)
     return {"count": len(requests), "requests": requests}
 
 
-def annotations(request: ResolvedSpec) -> dict[str, str]:
+def annotations(spec: ResolvedSpec) -> dict[str, str]:
     """Return the annotations that a pod needs beside the label: the number of its slice if the slices spread."""
-    return {names.POD_SLICES: "0"} if request.constraints.spread else {}
+    return {names.POD_SLICES: "0"} if spec.constraints.spread else {}
 
 
-def quota(request: ResolvedSpec) -> dict[str, int]:
+def quota(spec: ResolvedSpec) -> dict[str, int]:
     """Return no slices: the claims themselves are the limit."""
     return {}

@@ -12,9 +12,9 @@ from allocations.domain.objects import ObservedObject, Ref, ResolvedSpec, Snapsh
 from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 
 
-def quota_ref(request: ResolvedSpec) -> Ref:
+def quota_ref(spec: ResolvedSpec) -> Ref:
     """Return the former quota of the allocation's flavor."""
-    return Ref("ResourceQuota", request.namespace, names.former_hold(request.flavor))
+    return Ref("ResourceQuota", spec.namespace, names.former_hold(spec.flavor))
 
 
 def used(snapshot: Snapshot) -> dict[str, Mapping[str, int]]:
@@ -35,9 +35,9 @@ def used(snapshot: Snapshot) -> dict[str, Mapping[str, int]]:
     }
 
 
-def used_by(request: ResolvedSpec, snapshot: Snapshot) -> Counter[str]:
+def used_by(spec: ResolvedSpec, snapshot: Snapshot) -> Counter[str]:
     """Return what the allocation's pods of a former class use, by resource."""
-    return _amounts(pod for pod in _pods(snapshot) if pod.allocation == request.name)
+    return _amounts(pod for pod in _pods(snapshot) if pod.allocation == spec.name)
 
 
 def _pods(snapshot: Snapshot) -> list[ObservedObject]:

@@ -27,23 +27,23 @@ class Hold:
     node_share: NodeShare = field(default_factory=NodeShare)
 
 
-def ref(request: ResolvedSpec) -> Ref:
+def ref(spec: ResolvedSpec) -> Ref:
     """Return the allocation's own hold quota."""
-    return Ref("ResourceQuota", request.namespace, names.hold_slot(request.number))
+    return Ref("ResourceQuota", spec.namespace, names.hold_slot(spec.number))
 
 
-def hold(request: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> Hold:
+def hold(spec: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> Hold:
     """Return the amounts of the allocation's own quota: ``amounts`` less what pods of its former class still use."""
-    former = former_holds.used_by(request, snapshot)
+    former = former_holds.used_by(spec, snapshot)
     slices = {resource: amount - former[resource] for resource, amount in amounts.items()}
-    return Hold(request.name, slices, request.node_share)
+    return Hold(spec.name, slices, spec.node_share)
 
 
-def pods(request: ResolvedSpec, snapshot: Snapshot) -> list[ObservedObject]:
+def pods(spec: ResolvedSpec, snapshot: Snapshot) -> list[ObservedObject]:
     """Return the allocation's pods, including holders: those with its label, and unlabelled ones of its class."""
-    hold_class = names.hold_slot(request.number)
+    hold_class = names.hold_slot(spec.number)
     unlabelled = [pod for pod in snapshot.of_kind("Pod", "") if pod_facts(pod).get("class") == hold_class]
-    return [*snapshot.of_kind("Pod", request.name), *unlabelled]
+    return [*snapshot.of_kind("Pod", spec.name), *unlabelled]
 
 
 def build(
@@ -84,27 +84,27 @@ def _scoped(namespace: str, name: str, labels: Mapping[str, str], slices: Mappin
     }
 
 
-def listing(request: ResolvedSpec, snapshot: Snapshot) -> ObservedObject | None:
+def listing(spec: ResolvedSpec, snapshot: Snapshot) -> ObservedObject | None:
     """Return the quota that lists the allocation: its own, or the former one of its flavor; None if none does."""
-    quotas = (snapshot.get(quota) for quota in (ref(request), former_holds.quota_ref(request)))
-    return next((quota for quota in quotas if quota is not None and _lists(quota, request)), None)
+    quotas = (snapshot.get(quota) for quota in (ref(spec), former_holds.quota_ref(spec)))
+    return next((quota for quota in quotas if quota is not None and _lists(quota, spec)), None)
 
 
-def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_listed(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the allocation's own quota lists it."""
-    quota = snapshot.get(ref(request))
-    return quota is not None and _lists(quota, request)
+    quota = snapshot.get(ref(spec))
+    return quota is not None and _lists(quota, spec)
 
 
-def is_complete(request: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> bool:
+def is_complete(spec: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> bool:
     """Return whether the allocation's own quota lists it with the amounts that it should have."""
-    quota, slices = snapshot.get(ref(request)), hold(request, amounts, snapshot).slices
-    return quota is not None and quota_facts(quota).get("slices", {}).get(request.name) == slices
+    quota, slices = snapshot.get(ref(spec)), hold(spec, amounts, snapshot).slices
+    return quota is not None and quota_facts(quota).get("slices", {}).get(spec.name) == slices
 
 
-def is_shown(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_shown(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the allocation's own quota lists it and its status is up to date, so that it is enforced."""
-    return is_listed(request, snapshot) and is_enforced(snapshot.get(ref(request)))
+    return is_listed(spec, snapshot) and is_enforced(snapshot.get(ref(spec)))
 
 
 def is_enforced(quota: ObservedObject | None) -> bool:
@@ -112,5 +112,5 @@ def is_enforced(quota: ObservedObject | None) -> bool:
     return quota is not None and not quota.deleting and bool(quota_facts(quota).get("shown"))
 
 
-def _lists(quota: ObservedObject, request: ResolvedSpec) -> bool:
-    return request.name in quota_facts(quota).get("slices", {})
+def _lists(quota: ObservedObject, spec: ResolvedSpec) -> bool:
+    return spec.name in quota_facts(quota).get("slices", {})

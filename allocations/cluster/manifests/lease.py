@@ -17,47 +17,47 @@ KIND = "Workload"
 PAUSE = "registry.k8s.io/pause:3.10"
 
 
-def labels(request: ResolvedSpec) -> dict[str, str]:
+def labels(spec: ResolvedSpec) -> dict[str, str]:
     """Return the labels of the allocation's objects."""
     return {
         names.MANAGED: "true",
         "app.kubernetes.io/managed-by": "gpu-portal",
-        names.DEPARTMENT: request.department,
-        names.TEAM: request.team,
-        names.PROJECT: request.project,
-        names.ALLOCATION: request.name,
+        names.DEPARTMENT: spec.department,
+        names.TEAM: spec.team,
+        names.PROJECT: spec.project,
+        names.ALLOCATION: spec.name,
     }
 
 
-def ref(request: ResolvedSpec) -> Ref:
+def ref(spec: ResolvedSpec) -> Ref:
     """Return the allocation's lease."""
-    return Ref(KIND, request.namespace, names.lease(request.name))
+    return Ref(KIND, spec.namespace, names.lease(spec.name))
 
 
-def build(request: ResolvedSpec) -> Manifest:
+def build(spec: ResolvedSpec) -> Manifest:
     """Return the Workload with one pod for each slice, which requests the pool's units for one slice as integers."""
-    amounts = {resource: str(amount) for resource, amount in sorted(request.requests.items())}
+    amounts = {resource: str(amount) for resource, amount in sorted(spec.requests.items())}
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": KIND,
         "metadata": {
-            "name": names.lease(request.name),
-            "namespace": request.namespace,
-            "labels": labels(request),
-            "annotations": {names.REQUEST: request.record},
+            "name": names.lease(spec.name),
+            "namespace": spec.namespace,
+            "labels": labels(spec),
+            "annotations": {names.REQUEST: spec.record},
         },
         "spec": {
             "queueName": names.LOCAL_QUEUE,
-            "priority": PRIORITIES[request.priority],
+            "priority": PRIORITIES[spec.priority],
             "podSets": [
                 {
                     "name": "main",
-                    "count": request.slices,
+                    "count": spec.slices,
                     "template": {
                         "spec": {
                             "restartPolicy": "Never",
-                            "nodeSelector": dict(request.node_selector),
-                            "tolerations": [dict(t) for t in request.tolerations],
+                            "nodeSelector": dict(spec.node_selector),
+                            "tolerations": [dict(t) for t in spec.tolerations],
                             "containers": [
                                 {
                                     "name": "slice",

@@ -19,27 +19,27 @@ NUMBER_RETRY = timedelta(seconds=60)
 """How often an allocation that waits for a slot number tries again; also when another one of its project ends."""
 
 
-def users(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
+def users(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
     """Return the tenants' pods of the allocation that have not finished, including terminating ones."""
-    own_objects = set(own_refs(request))
-    pods = hold_quota.pods(request, snapshot)
+    own_objects = set(own_refs(spec))
+    pods = hold_quota.pods(spec, snapshot)
     return tuple(pod.ref for pod in pods if pod.ref not in own_objects and not has_finished(pod_facts(pod)))
 
 
-def is_class_used(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_class_used(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether an unfinished pod has the allocation's PriorityClass, with or without its label."""
-    hold_class = names.hold_slot(request.number)
+    hold_class = names.hold_slot(spec.number)
     pods = (pod for pod in snapshot.of_kind("Pod") if pod_facts(pod).get("class") == hold_class)
     return not all(has_finished(pod_facts(pod)) for pod in pods)
 
 
-def own_refs(request: ResolvedSpec) -> list[Ref]:
+def own_refs(spec: ResolvedSpec) -> list[Ref]:
     """Return the objects that only this allocation has: its lease, claims and holder pods."""
-    return [ref for group in registry.backend_of(request).leftovers(request) for ref in group] + [lease.ref(request)]
+    return [ref for group in registry.backend_of(spec).leftovers(spec) for ref in group] + [lease.ref(spec)]
 
 
 def assess(
-    request: ResolvedSpec,
+    spec: ResolvedSpec,
     intent: Intent,
     snapshot: Snapshot,
     applied: Mapping[Ref, Applied],
@@ -47,18 +47,18 @@ def assess(
     deadlines: Deadlines,
 ) -> ObservedAllocation:
     """Return the observed state of the allocation, given its spec, its intent and the mirror."""
-    backend = registry.backend_of(request)
-    the_lease = lease.read(snapshot.get(lease.ref(request))) or LeaseFacts()
+    backend = registry.backend_of(spec)
+    the_lease = lease.read(snapshot.get(lease.ref(spec))) or LeaseFacts()
     held, occupied, pods = (
-        backend.held(request, snapshot),
-        backend.occupied(request, snapshot),
-        users(request, snapshot),
+        backend.held(spec, snapshot),
+        backend.occupied(spec, snapshot),
+        users(spec, snapshot),
     )
-    in_use = bool(pods) or is_class_used(request, snapshot)
+    in_use = bool(pods) or is_class_used(spec, snapshot)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
-    future_starts = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
+    future_starts = [moment for moment in (intent.not_before, spec.starts_at) if moment is not None and moment > now]
     releasing_failed_start = intent.reason in FAILED_STARTS and bool(occupied)
-    is_numbered = request.number is not None
+    is_numbered = spec.number is not None
     queues = is_numbered and not (intent.released or intent.needs_attention or future_starts or releasing_failed_start)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
@@ -68,18 +68,18 @@ def assess(
     facts = Facts(
         now=now,
         released=intent.released,
-        nothing_left=not in_use and not occupied and nothing_left(own_refs(request), snapshot, applied),
-        starts_at=request.starts_at,
+        nothing_left=not in_use and not occupied and nothing_left(own_refs(spec), snapshot, applied),
+        starts_at=spec.starts_at,
         number_wait=intent.number_wait,
         not_before=intent.not_before,
         releasing_failed_start=releasing_failed_start,
         needs_attention=intent.needs_attention,
         lease=the_lease,
         held=bool(held),
-        listed=is_listed(request, snapshot),
-        claim_deleted=backend.is_claim_deleted(request, snapshot),
+        listed=is_listed(spec, snapshot),
+        claim_deleted=backend.is_claim_deleted(spec, snapshot),
         leaving_until=evict_at,
-        start_by=None if registry.backend_of(request).quota(request) else start_by,
+        start_by=None if registry.backend_of(spec).quota(spec) else start_by,
         start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
         start_message=intent.message if intent.reason in FAILED_STARTS else "",
     )
@@ -91,8 +91,8 @@ def assess(
         users=pods,
         queues=queues,
         is_granted=is_granted,
-        is_usable=is_granted and hold_quota.is_shown(request, snapshot) and is_held_open(request, snapshot),
-        keeps_quota=is_granted or (hold_quota.is_listed(request, snapshot) and in_use),
+        is_usable=is_granted and hold_quota.is_shown(spec, snapshot) and is_held_open(spec, snapshot),
+        keeps_quota=is_granted or (hold_quota.is_listed(spec, snapshot) and in_use),
         start_by=start_by,
         evict_at=evict_at,
         snapshot=snapshot,
@@ -111,91 +111,87 @@ def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> da
     return None
 
 
-def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_listed(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the project's guard admits pods of the allocation."""
-    guard = snapshot.get(Ref("GpuProject", request.namespace, names.GUARD))
-    return guard is not None and request.name in gpu_project_facts(guard).get("allocations", ())
+    guard = snapshot.get(Ref("GpuProject", spec.namespace, names.GUARD))
+    return guard is not None and spec.name in gpu_project_facts(guard).get("allocations", ())
 
 
-def is_held_open(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+def is_held_open(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether pods may be admitted: all slices are held; or the guard lists the allocation and some are held.
 
     If one of several holder pods is lost, pods of the other slices are still admitted.
     """
-    backend = registry.backend_of(request)
-    return bool(backend.held(request, snapshot)) or (
-        is_listed(request, snapshot) and bool(backend.occupied(request, snapshot))
-    )
+    backend = registry.backend_of(spec)
+    return bool(backend.held(spec, snapshot)) or (is_listed(spec, snapshot) and bool(backend.occupied(spec, snapshot)))
 
 
-def charged(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
+def charged(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Return the slices that are charged: all once they are held, and whatever is occupied while pods are admitted."""
-    backend = registry.backend_of(request)
-    return backend.held(request, snapshot) or (
-        backend.occupied(request, snapshot) if is_listed(request, snapshot) else ()
-    )
+    backend = registry.backend_of(spec)
+    return backend.held(spec, snapshot) or (backend.occupied(spec, snapshot) if is_listed(spec, snapshot) else ())
 
 
-def needs_project(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
+def needs_project(spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Return whether the namespace's shared objects must change for this allocation: the guard, or a hold quota that
     was written before.
     """
-    if is_listed(request, snapshot) != state.is_usable:
+    if is_listed(spec, snapshot) != state.is_usable:
         return True
     if not state.keeps_quota:
-        return hold_quota.is_listed(request, snapshot)
-    amounts = registry.backend_of(request).quota(request)
-    return not (needs_quota(request, state, snapshot) or hold_quota.is_complete(request, amounts, snapshot))
+        return hold_quota.is_listed(spec, snapshot)
+    amounts = registry.backend_of(spec).quota(spec)
+    return not (needs_quota(spec, state, snapshot) or hold_quota.is_complete(spec, amounts, snapshot))
 
 
-def needs_quota(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
+def needs_quota(spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Return whether the allocation's own hold quota must be written for the first time, and no quota besides."""
-    is_written = hold_quota.is_listed(request, snapshot) or former_holds.used_by(request, snapshot)
+    is_written = hold_quota.is_listed(spec, snapshot) or former_holds.used_by(spec, snapshot)
     return state.keeps_quota and not is_written
 
 
-def status_ref(request: ResolvedSpec) -> Ref:
+def status_ref(spec: ResolvedSpec) -> Ref:
     """Return the key of the record of the last status write, so that one in flight is not repeated."""
-    return Ref("Workload/status", request.namespace, names.lease(request.name))
+    return Ref("Workload/status", spec.namespace, names.lease(spec.name))
 
 
 def desired_state(
-    request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
+    spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> DesiredState:
     """Return the objects that an allocation should have now, those that it should not have, and its lease's status."""
-    backend = registry.backend_of(request)
-    leftovers = [list(state.users), *backend.leftovers(request)]
-    the_lease = lease.build(request)
+    backend = registry.backend_of(spec)
+    leftovers = [list(state.users), *backend.leftovers(spec)]
+    the_lease = lease.build(spec)
     if not state.queues:
         # The lease is deleted last, once the slices are observed free: until then its quota stays reserved.
-        last = [] if state.occupied else [[lease.ref(request)]]
+        last = [] if state.occupied else [[lease.ref(spec)]]
         return DesiredState(unwanted=[*leftovers, *last])
     if state.is_granted:
         unwanted = [list(state.users)] if state.facts.claim_deleted else []
         if state.facts.claim_deleted:
-            unwanted += backend.leftovers(request)[:1]
+            unwanted += backend.leftovers(spec)[:1]
         else:
-            unwanted += backend.outdated(request, snapshot)
+            unwanted += backend.outdated(spec, snapshot)
         return DesiredState(
-            objects=[the_lease, *backend.objects(request, snapshot)],
+            objects=[the_lease, *backend.objects(spec, snapshot)],
             unwanted=unwanted,
-            status=_pods_ready(request, state, snapshot, applied),
+            status=_pods_ready(spec, state, snapshot, applied),
         )
     is_clear = (
         not state.users
         and not state.occupied
-        and nothing_left([ref for group in backend.leftovers(request) for ref in group], snapshot, applied)
+        and nothing_left([ref for group in backend.leftovers(spec) for ref in group], snapshot, applied)
     )
     if state.lease.reserved and state.lease.evicted_at is not None and is_clear:
-        release = ReleaseReservation(lease.ref(request), state.lease.evicted_reason, state.lease.evicted_message)
+        release = ReleaseReservation(lease.ref(spec), state.lease.evicted_reason, state.lease.evicted_message)
         return DesiredState(objects=[the_lease], status=[release])
     return DesiredState(objects=[the_lease], unwanted=leftovers)
 
 
 def _pods_ready(
-    request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
+    spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
-    observed, written = snapshot.get(lease.ref(request)), applied.get(status_ref(request))
+    observed, written = snapshot.get(lease.ref(spec)), applied.get(status_ref(spec))
     ready = bool(state.held)
     if observed is None or not state.lease.reserved or state.lease.pods_ready == ready:
         return []
@@ -203,19 +199,19 @@ def _pods_ready(
     if written is not None and is_written and not snapshot.is_observed_since(observed.ref, written.resource_version):
         return []
     return [
-        SetPodsReady(lease.ref(request), ready, "The slices are assigned." if ready else "The slices are not assigned.")
+        SetPodsReady(lease.ref(spec), ready, "The slices are assigned." if ready else "The slices are not assigned.")
     ]
 
 
-def wake_at(request: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> datetime | None:
+def wake_at(spec: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> datetime | None:
     """Return when to reconcile again if nothing changes, or None."""
     now = state.facts.now
     if intent.released:
         # Changes of a pod with its class and another label do not enqueue the allocation.
-        return now + RECHECK_AFTER if is_class_used(request, state.snapshot) else None
+        return now + RECHECK_AFTER if is_class_used(spec, state.snapshot) else None
     if intent.due_at is not None and intent.due_at <= now:
         return now
-    moments = [request.starts_at, intent.not_before, intent.due_at, state.start_by, state.evict_at]
+    moments = [spec.starts_at, intent.not_before, intent.due_at, state.start_by, state.evict_at]
     if intent.number_wait:
         moments.append(now + NUMBER_RETRY)
     return min((moment for moment in moments if moment is not None and moment > now), default=None)
