@@ -15,7 +15,7 @@ def products() -> str:
     """Return a table: every product with its profiles, how many of each fit, and its number of layouts."""
     rows = ["| GPU | slices | profiles, and how many fit | layouts | of them full |", "|---" * 5 + "|"]
     for gpu in TABLES.values():
-        profiles = ", ".join(f"`{one.name}`{_mark(gpu, one.name)} {one.most}" for one in gpu.profiles)
+        profiles = ", ".join(f"`{one.name}`{_mark(gpu, one.name)} {one.max_instances}" for one in gpu.profiles)
         rows.append(
             f"| {gpu.name} | {gpu.compute} + {gpu.memory} | {profiles} "
             f"| {len(layouts(gpu))} | {len(maximal_layouts(gpu))} |"

@@ -19,7 +19,7 @@ from quotas.limits.counting import ResourceDemand
 class TeamHeadroom:
     """A team's headroom of one offering, in slices.
 
-    ``limit`` is its guaranteed quota, ``most`` that quota plus all that it could ever borrow. ``can_borrow`` is the
+    ``limit`` is its guaranteed quota, ``max_quota`` that plus all that it could ever borrow. ``can_borrow`` is the
     part of ``can_get_now`` that it would borrow.
     """
 
@@ -27,7 +27,7 @@ class TeamHeadroom:
     used: int
     can_get_now: int
     can_borrow: int = 0
-    most: int = 0
+    max_quota: int = 0
 
 
 class Availability:
@@ -62,7 +62,7 @@ class Availability:
             used=self.quotas.reserved(team, offering),
             can_get_now=can_get_now,
             can_borrow=max(0, can_get_now - quota.own_left),
-            most=quota.most,
+            max_quota=quota.max_quota,
         )
 
     def admission_input(
@@ -91,8 +91,8 @@ class Availability:
             total=capacity.total,
             free=capacity.free,
             per_node=offering.per_node,
-            quota=quota.most,
-            used=max(0, quota.most - quota.left),
+            quota=quota.max_quota,
+            used=max(0, quota.max_quota - quota.left),
             own=quota.bound,
             team=team.slug,
             department=team.department.slug,

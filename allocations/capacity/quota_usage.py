@@ -20,14 +20,14 @@ class TeamQuota:
 
     - ``own``: its guaranteed quota; ``own_left``: what is unused of it.
     - ``bound``: its guaranteed quota plus its borrowing limit; None if borrowing is unlimited.
-    - ``most``: the most that the tree of departments could give it; ``left``: what remains of that now. It is below 0
-      if limits were lowered below their use.
+    - ``max_quota``: the most that the tree of departments could give it; ``left``: what remains of that now. Below 0 if
+      limits were lowered below their use.
     """
 
     own: int
     own_left: int
     bound: int | None
-    most: int
+    max_quota: int
     left: int
 
 
@@ -70,7 +70,7 @@ class QuotaUsage:
             own=fitting_slices(quota.nominal, pool.resources, per_slice),
             own_left=max(0, least(lambda tree: tree.own_left(queue))),
             bound=None if bound is None else fitting_slices(bound, pool.resources, per_slice),
-            most=max(0, least(lambda tree: tree.potential(queue))),
+            max_quota=max(0, least(lambda tree: tree.potential(queue))),
             left=least(lambda tree: tree.available(queue)),
         )
 

@@ -17,14 +17,15 @@ MAX_REDUCED_REQUESTS = 4
 class Infeasible:
     """Why a claim can never be allocated, by the path of the faulty part.
 
-    ``requested`` is the requested count. ``most`` is the largest count that would work, or 0 if no smaller count helps.
+    ``requested`` is the requested count. ``max_count`` is the largest count that would work, or 0 if no smaller count
+    helps.
     """
 
     path: str
     detail: str
     hint: str
     requested: int = 1
-    most: int = 0
+    max_count: int = 0
 
 
 def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:

@@ -153,7 +153,7 @@ def violations(
             Violation(
                 "never_fits",
                 f"node:{offering.key}",
-                infeasible.most,
+                infeasible.max_count,
                 0,
                 infeasible.requested,
                 f"{infeasible.path}: {infeasible.detail}",

@@ -74,7 +74,7 @@ def earliest_fit(
         if row.project.team_id == team.pk or (
             borrows and availability.quotas.lend_to_each_other(team, row.project.team)
         ):
-            left = min(left + reserved, Fraction(quota.most))
+            left = min(left + reserved, Fraction(quota.max_quota))
         if suffices():
             return release
     return None

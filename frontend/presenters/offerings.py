@@ -186,7 +186,7 @@ def _gib(mib: int) -> str:
 def _unavailable(team: Team, capacity: Capacity, headroom: TeamHeadroom) -> str:
     if not capacity.total:
         return "No healthy device offers it now."
-    if not headroom.most:
+    if not headroom.max_quota:
         return f"Team {team.slug} has no quota of it; an operator can give it a limit."
     return ""
 
@@ -214,7 +214,7 @@ def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Te
         rows = [
             HeadroomLine(o.key, product(o), kind(o), side.used, side.limit, side.can_get_now, side.can_borrow)
             for o, side in sides
-            if side.most
+            if side.max_quota
         ]
         found.append((team, rows))
     return found

@@ -66,7 +66,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         gpu_share=gpu_share(*_mig_slices(profile, labels)) if profile else Fraction(1),
         memory_part=memory_part(*_mig_slices(profile, labels)) if profile else Fraction(1),
         usable=min(node.allocatable.get(name, 0), node.capacity[name]),
-        most=node.capacity[name],
+        max_usable=node.capacity[name],
         resource=name,
         sharing="vgpu" if is_virtual else "",
         memory_mib=_memory(base, profile, labels),

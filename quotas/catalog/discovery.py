@@ -155,8 +155,8 @@ def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapp
 def _gpus(site: _ReadNode) -> Fraction:
     """Return the number of a node's GPUs, counting a divided GPU by its parts."""
     if site.reading.geometry:
-        return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
-    return sum((supply.most * supply.memory_part for supply in site.reading.supplies), Fraction(0))
+        return Fraction(max(_units(site, lambda supply: supply.max_usable).values(), default=0))
+    return sum((supply.max_usable * supply.memory_part for supply in site.reading.supplies), Fraction(0))
 
 
 def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]]:
@@ -187,7 +187,7 @@ def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
     cut = site.reading.geometry
     units: dict[str, int] = {}
     for supply in site.reading.supplies:
-        per_unit = cut.profile(supply.profile).most if cut and supply.profile else 1
+        per_unit = cut.profile(supply.profile).max_instances if cut and supply.profile else 1
         units[supply.pool] = max(units.get(supply.pool, 0), count(supply) // per_unit)
     return units
 
@@ -235,7 +235,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         device_class=one.device_class,
         selectors=one.selectors,
         gpu_share=one.gpu_share,
-        per_node=max(supply.most for supply in supplies),
+        per_node=max(supply.max_usable for supply in supplies),
         capacity=one.capacity,
         sharing=one.sharing,
         replicas=one.replicas,
@@ -256,7 +256,7 @@ def _found_node(site: _ReadNode, flavor: FoundFlavor | None, problem: str) -> Fo
         ready=_is_usable(site.node),
         tainted=bool(_gpu_taints(site.node)),
         problem="; ".join(problems),
-        capacity=_units(site, lambda supply: supply.most),
+        capacity=_units(site, lambda supply: supply.max_usable),
         units=_units(site, lambda supply: supply.usable),
         gives=site.node.gives,
     )

@@ -127,7 +127,7 @@ def _whole(gpus: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Suppl
         isolation="full",
         gpu_share=Fraction(1),
         usable=sum(map(is_healthy, gpus)),
-        most=len(gpus),
+        max_usable=len(gpus),
         device_class=WHOLE_GPU_CLASS,
         selectors=(product_selector(str(gpus[0].attributes["productName"])),),
         memory_mib=_memory(gpus[0]),
@@ -141,12 +141,13 @@ def _divided(geometry: Geometry, gpus: Sequence[DeviceFact], parts: Sequence[Dev
     healthy = len({_parent(part) for part in parts if is_healthy(part)})
     every = len({_parent(part) for part in parts})
     return whole + [
-        _profile(geometry, one, unit, parts, healthy * one.most, every * one.most) for one in geometry.profiles
+        _profile(geometry, one, unit, parts, healthy * one.max_instances, every * one.max_instances)
+        for one in geometry.profiles
     ]
 
 
 def _profile(
-    geometry: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, most: int
+    geometry: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, max_usable: int
 ) -> Supply:
     return Supply(
         pool="slices",
@@ -158,7 +159,7 @@ def _profile(
         gpu_share=gpu_share(Slices(one.compute, one.size), Slices(geometry.compute, geometry.memory)),
         memory_part=Fraction(one.size, geometry.memory),
         usable=usable,
-        most=most,
+        max_usable=max_usable,
         device_class=MIG_CLASS,
         selectors=_of_profile(parts[0], one.name),
         memory_mib=one.memory_mib,
@@ -197,7 +198,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], gpu_mib: 
         gpu_share=gpu_share(profile_slices(product, profile, gpu_mib), gpu_slices(product)),
         memory_part=profile_part(product, profile, gpu_mib),
         usable=sum(map(is_healthy, devices)),
-        most=len(devices),
+        max_usable=len(devices),
         device_class=MIG_CLASS,
         selectors=_of_profile(devices[0], profile),
         memory_mib=_memory(devices[0]),
@@ -228,7 +229,7 @@ def _shared(node: str, gpus: Sequence[DeviceFact], problems: Sequence[str]) -> R
         gpu_share=Fraction(1, replicas),
         memory_part=Fraction(1, replicas),
         usable=replicas * sum(map(is_healthy, gpus)),
-        most=replicas * len(gpus),
+        max_usable=replicas * len(gpus),
         device_class=WHOLE_GPU_CLASS,
         selectors=(product_selector(str(gpus[0].attributes["productName"])),),
         capacity={"shares": "1"},

@@ -1,8 +1,8 @@
 """Placement of MIG instances on a GPU: valid layouts, what still fits, and what a placement costs. Pure.
 
 A GPU's memory slices are numbered from 0. An instance takes some of them, starting where its profile may start; a set
-of instances is valid if no two take the same slice, no profile has more than its `most`, and at most one has the media
-engines. A GPU's occupation is a set of placements.
+of instances is valid if no two take the same slice, no profile has more than its `max_instances`, and at most one has the
+media engines. A GPU's occupation is a set of placements.
 
 Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuInstancePossiblePlacements.
 """
@@ -46,7 +46,7 @@ def placements(geometry: Geometry, profile: str) -> tuple[Placement, ...]:
 
 def fitting(geometry: Geometry, occupied: Occupied, profile: str) -> tuple[Placement, ...]:
     """Return every placement of the profile that is still free."""
-    full = sum(other.profile == profile for other in occupied) >= geometry.profile(profile).most
+    full = sum(other.profile == profile for other in occupied) >= geometry.profile(profile).max_instances
     if full or _media_taken(geometry, occupied, profile):
         return ()
     return tuple(p for p in placements(geometry, profile) if not any(p.overlaps(other) for other in occupied))
@@ -70,7 +70,7 @@ def remaining(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
     """
     there = Counter(p.profile for p in occupied)
     return {
-        one.name: min(len(fitting(geometry, occupied, one.name)), one.most - there[one.name])
+        one.name: min(len(fitting(geometry, occupied, one.name)), one.max_instances - there[one.name])
         for one in geometry.profiles
     }
 
@@ -134,7 +134,7 @@ def layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
         visited.add((taken, counts))
         seen.add(counts)
         for index, one in enumerate(geometry.profiles):
-            if counts[index] == one.most or (one.has_media and any(counts[i] for i in media)):
+            if counts[index] == one.max_instances or (one.has_media and any(counts[i] for i in media)):
                 continue
             for place in options[index]:
                 if not taken & (bits := _bits(place)):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 class Profile:
     """A GPU instance profile: it may start at the memory slices `starts` and takes `size` of them.
 
-    `gi_id` is NVML's id; at most `most` fit a GPU. Engines are counts, None without a source.
+    `gi_id` is NVML's id; at most `max_instances` fit a GPU. Engines are counts, None without a source.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Profile:
     multiprocessors: int
     starts: tuple[int, ...]
     size: int
-    most: int
+    max_instances: int
     copy_engines: int | None = None
     decoders: int | None = None
     jpeg_engines: int | None = None

@@ -15,6 +15,8 @@ from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.quantities import mib
 from quotas.catalog.types import DeviceFact
 
+STORED_MAX = "most"
+"""What `max_instances` is called in the catalog's rows."""
 _MEMORY_SLICE = re.compile(r"memory-slice-(\d+)")
 
 
@@ -52,9 +54,9 @@ def _profile(name: str, places: list[tuple[int, ...]], device: DeviceFact) -> Pr
         multiprocessors=int(device.capacity.get("multiprocessors", "0")),
         starts=starts,
         size=len(places[0]),
-        most=len(starts),
+        max_instances=len(starts),
     )
-    return Profile(**{**asdict(one), "most": 1}) if one.has_media else one
+    return Profile(**{**asdict(one), "max_instances": 1}) if one.has_media else one
 
 
 def _by_size(profile: Profile) -> tuple[int, int, str]:
@@ -65,8 +67,11 @@ def document(found: Geometry | None) -> dict[str, Any]:
     """Return a geometry as JSON, for the catalog; empty for none."""
     if found is None:
         return {}
-    fields = ("name", "gi_id", "compute", "memory_mib", "multiprocessors", "starts", "size", "most")
-    profiles = [{field: getattr(p, field) for field in fields} | {"starts": list(p.starts)} for p in found.profiles]
+    fields = ("name", "gi_id", "compute", "memory_mib", "multiprocessors", "size")
+    profiles = [
+        {field: getattr(p, field) for field in fields} | {"starts": list(p.starts), STORED_MAX: p.max_instances}
+        for p in found.profiles
+    ]
     return {"name": found.name, "compute": found.compute, "memory": found.memory, "profiles": profiles}
 
 
@@ -74,5 +79,10 @@ def from_document(document: Mapping[str, Any]) -> Geometry | None:
     """Return the geometry of a JSON document."""
     if not document:
         return None
-    profiles = tuple(Profile(**{**p, "starts": tuple(p["starts"])}) for p in document["profiles"])
+    profiles = tuple(_stored_profile(stored) for stored in document["profiles"])
     return Geometry(document["name"], document["compute"], document["memory"], profiles)
+
+
+def _stored_profile(stored: Mapping[str, Any]) -> Profile:
+    values = {**stored, "starts": tuple(stored["starts"])}
+    return Profile(max_instances=values.pop(STORED_MAX), **values)

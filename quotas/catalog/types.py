@@ -82,8 +82,8 @@ class Supply:
     """One kind of slice on one node.
 
     `unit` is what a unit of its pool amounts to, `consumes` what one slice takes of the pool. `usable` slices are
-    healthy now; `most` is the number with all devices healthy, counting slices of this kind alone. `memory_part` is the
-    part of a GPU's memory that one slice has, or takes turns with.
+    healthy now; `max_usable` is the number with all devices healthy, counting slices of this kind alone. `memory_part`
+    is the part of a GPU's memory that one slice has, or takes turns with.
     """
 
     pool: str  # what follows `<flavor>/` in the pool's key
@@ -94,7 +94,7 @@ class Supply:
     isolation: str
     gpu_share: Fraction
     usable: int
-    most: int
+    max_usable: int
     resource: str = ""
     device_class: str = ""
     selectors: tuple[str, ...] = ()

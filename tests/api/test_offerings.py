@@ -61,7 +61,7 @@ def test_an_offering_has_every_field_of_the_contract(api):
         "price_per_hour": "1.1000",
         "currency": "EUR",
         "capacity": {"total": 8, "held": 0, "free": 8},
-        "mine": {"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0, "most": 4, "after": None},
+        "mine": {"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0, "max_quota": 4, "after": None},
         "wait": {"p50_s": None, "p90_s": None},
     }
 
@@ -77,7 +77,7 @@ def test_what_is_held_is_neither_free_nor_to_be_had_again(api, member, project):
     hold(allocate(member, project, count=3), "a")
     row = rows(api)["l40s/whole"]
     assert row["capacity"] == {"total": 8, "held": 3, "free": 5}
-    assert row["mine"] == {"limit": 4, "used": 3, "can_get_now": 1, "can_borrow": 0, "most": 4, "after": None}
+    assert row["mine"] == {"limit": 4, "used": 3, "can_get_now": 1, "can_borrow": 0, "max_quota": 4, "after": None}
 
 
 def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
@@ -87,7 +87,7 @@ def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
     assert rows(api, "project=vision-train")["l40s/whole"]["mine"]["used"] == 0
     assert rows(api, "project=language-train")["l40s/whole"]["mine"]["used"] == 2
     mine = rows(api)["l40s/whole"]["mine"]
-    assert mine == {"limit": 8, "used": 2, "can_get_now": 6, "can_borrow": 0, "most": 8, "after": None}
+    assert mine == {"limit": 8, "used": 2, "can_get_now": 6, "can_borrow": 0, "max_quota": 8, "after": None}
 
 
 def test_who_is_in_no_team_has_nothing(member):

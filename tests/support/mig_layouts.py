@@ -16,6 +16,6 @@ def is_valid(geometry: Geometry, placed: Collection[Placement]) -> bool:
     return (
         all(one.start in geometry.profile(one.profile).starts for one in placed)
         and not any(set(one.slices) & set(other.slices) for one, other in combinations(placed, 2))
-        and all(number <= geometry.profile(name).most for name, number in counts.items())
+        and all(number <= geometry.profile(name).max_instances for name, number in counts.items())
         and sum(geometry.profile(one.profile).has_media for one in placed) <= 1
     )

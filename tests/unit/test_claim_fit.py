@@ -144,7 +144,7 @@ def infeasible(*requests, **parts) -> diagnostics.Infeasible:
 
 def test_says_that_a_node_has_fewer():
     found = infeasible({"count": 9})
-    assert (found.path, found.most) == ("claim.requests[0]", 8)
+    assert (found.path, found.max_count) == ("claim.requests[0]", 8)
     assert found.hint == "Ask for at most 8."
 
 
@@ -159,8 +159,8 @@ def test_says_what_devices_publish_instead():
 def test_says_which_constraint_binds():
     found = infeasible({"name": "gpu", "count": 8}, constraints=[{"match_attribute": ROOT, "requests": ["gpu"]}])
     assert found.path == "claim.constraints[0]"
-    assert 1 < found.most < 8
-    assert f"at most {found.most} as gpu" in found.hint
+    assert 1 < found.max_count < 8
+    assert f"at most {found.max_count} as gpu" in found.hint
 
 
 def test_says_that_a_claim_is_on_one_node():

@@ -136,12 +136,12 @@ def test_a_driver_publishes_what_the_table_says():
     (flavor,) = [f for f in found_on(FLEET).flavors if f.name == "h100"]
     assert flavor.geometry is not None
     told = [
-        (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.most)
+        (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.max_instances)
         for p in flavor.geometry.profiles
     ]
     table = TABLES["H100-80GB"].profiles
     assert sorted(told) == sorted(
-        (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.most) for p in table
+        (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.max_instances) for p in table
     )
 
 

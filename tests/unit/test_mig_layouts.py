@@ -29,7 +29,7 @@ def by_brute_force(geometry: Geometry) -> set[tuple[tuple[str, int], ...]]:
         if slice_ >= geometry.memory:
             counts = Counter(names)
             media = sum(n for name, n in counts.items() if "+me" in name)
-            if media <= 1 and all(n <= geometry.profile(name).most for name, n in counts.items()):
+            if media <= 1 and all(n <= geometry.profile(name).max_instances for name, n in counts.items()):
                 found.add(tuple(sorted(counts.items())))
             return
         fill(slice_ + 1, names)
@@ -49,7 +49,7 @@ def test_every_layout_is_found_and_no_other(geometry: Geometry) -> None:
 @GPUS
 def test_a_profile_alone_fits_as_often_as_its_table_says(geometry: Geometry) -> None:
     """The counts of `nvidia-smi mig -lgip`: 7, 4, 3, 2 and 1 of the plain profiles."""
-    assert layouts.remaining(geometry, []) == {p.name: p.most for p in geometry.profiles}
+    assert layouts.remaining(geometry, []) == {p.name: p.max_instances for p in geometry.profiles}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_every_start_leaves_room_for_the_instance(geometry: Geometry) -> None:
 @GPUS
 def test_as_many_fit_as_there_are_places_but_one_with_media(geometry: Geometry) -> None:
     for one in geometry.profiles:
-        assert one.most == (1 if WITH_MEDIA.fullmatch(one.name) else len(one.starts)), one.name
+        assert one.max_instances == (1 if WITH_MEDIA.fullmatch(one.name) else len(one.starts)), one.name
 
 
 @GPUS
@@ -49,7 +49,7 @@ def test_each_has_a_source_and_what_is_scaled_is_named(geometry: Geometry) -> No
 
 def test_gpus_of_seven_are_cut_alike() -> None:
     shapes = {
-        tuple((one.gi_id, one.compute, one.starts, one.size, one.most) for one in geometry.profiles)
+        tuple((one.gi_id, one.compute, one.starts, one.size, one.max_instances) for one in geometry.profiles)
         for geometry in TABLES.values()
         if geometry.compute == 7
     }

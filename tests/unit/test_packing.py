@@ -48,7 +48,9 @@ class TestRoom:
     def test_of_an_empty_gpu_a_whole_or_the_most_of_a_profile(self) -> None:
         empty = cut(gpu(0))
         assert empty.total(WHOLE) == 1
-        assert {p.name: empty.total(mig(p.name)) for p in H100.profiles} == {p.name: p.most for p in H100.profiles}
+        assert {p.name: empty.total(mig(p.name)) for p in H100.profiles} == {
+            p.name: p.max_instances for p in H100.profiles
+        }
 
     def test_what_stands_in_the_way_counts_not_what_is_left(self) -> None:
         """Two slices of seven are in use, and neither a 3g nor a 4g fits any more."""

@@ -24,7 +24,7 @@ def layouts_by_name(geometry: Geometry, custom: Mapping[str, Mapping[str, int]])
     if balanced := _balanced(geometry):
         names["all-balanced"] = balanced
     for profile in geometry.profiles:
-        names[f"all-{profile.name.replace('+', '.')}"] = {profile.name: profile.most}
+        names[f"all-{profile.name.replace('+', '.')}"] = {profile.name: profile.max_instances}
     return names | dict(custom)
 
 
@@ -40,4 +40,4 @@ def _plain(geometry: Geometry, compute: int) -> Profile | None:
     often.
     """
     plain = [p for p in geometry.profiles if p.compute == compute and not {"+", "-"} & set(p.name)]
-    return max(plain, key=lambda profile: profile.most, default=None)
+    return max(plain, key=lambda profile: profile.max_instances, default=None)

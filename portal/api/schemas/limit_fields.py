@@ -23,13 +23,13 @@ class LimitOut(serializers.Serializer):
     enforced_by = serializers.ChoiceField(["kueue", "portal"])
 
 
-class TermsBody(Body):
+class LimitSpecBody(Body):
     nominal = Integer(min_value=0, max_value=MAX_UNITS)
     borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
     lending = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
 
 
-class LimitBody(TermsBody):
+class LimitBody(LimitSpecBody):
     """A limit: its holder (`department`, `team`, `project`, or `team` with `member`) and its scope (`pool`, `offering`,
     `flavor`, or none of them for all GPUs).
     """

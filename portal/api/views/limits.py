@@ -18,7 +18,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, query_values, read
-from portal.api.schemas.limit_fields import EffectOut, LimitBody, LimitOut, TermsBody
+from portal.api.schemas.limit_fields import EffectOut, LimitBody, LimitOut, LimitSpecBody
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid
@@ -99,7 +99,9 @@ def preview(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=LimitOut)
-@extend_schema(methods=["PUT"], summary="Change a limit", parameters=IF_MATCH, request=TermsBody, responses=LimitOut)
+@extend_schema(
+    methods=["PUT"], summary="Change a limit", parameters=IF_MATCH, request=LimitSpecBody, responses=LimitOut
+)
 @extend_schema(methods=["DELETE"], summary="Remove a limit", responses={204: None})
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
@@ -115,7 +117,9 @@ def limit(request: Request, id_: int) -> Response:
         with transaction.atomic(), advisory_lock("limits"):
             row = limit_services.get(user, id_)
             etag.require_match(request, version(row))
-            row = limit_services.set_limit(user, *services.holder_and_scope(row), _limit_spec(read(TermsBody, request)))
+            row = limit_services.set_limit(
+                user, *services.holder_and_scope(row), _limit_spec(read(LimitSpecBody, request))
+            )
     elif request.method == "DELETE":
         limit_services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -57,7 +57,7 @@ class MineOut(serializers.Serializer):
     used = serializers.IntegerField()
     can_get_now = serializers.IntegerField()
     can_borrow = serializers.IntegerField(help_text="The part of can_get_now that is borrowed from other teams.")
-    most = serializers.IntegerField(help_text="Quota and all that could ever be borrowed.")
+    max_quota = serializers.IntegerField(help_text="Quota and all that could ever be borrowed.")
     after = ReleaseOut(allow_null=True, help_text="If none is available now: the next known end that frees one.")
 
 
@@ -158,7 +158,7 @@ def _headroom(availability: Availability, teams: Iterable[Team], offering: Offer
         used=sum(side.used for side in sides),
         can_get_now=min(sum(side.can_get_now for side in sides), availability.fleet.capacity(offering).free),
         can_borrow=sum(side.can_borrow for side in sides),
-        most=sum(side.most for side in sides),
+        max_quota=sum(side.max_quota for side in sides),
     )
 
 
