@@ -12,7 +12,7 @@ WAYS = {"page": "page", "api": "REST", "admin": "platform admin", "command": "co
 
 
 @dataclass(frozen=True)
-class Change:
+class FieldChange:
     """One field; `before` is empty if it was added, `after` if it was removed."""
 
     field: str
@@ -23,7 +23,7 @@ class Change:
 @dataclass(frozen=True)
 class AuditLine:
     entry: AuditEntry
-    changes: list[Change]
+    changes: list[FieldChange]
     source: str
     position: int | None
 
@@ -38,11 +38,11 @@ def lines(entries: Iterable[AuditEntry]) -> list[AuditLine]:
     ]
 
 
-def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Change]:
+def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[FieldChange]:
     """Return the fields that changed, by name."""
     was, is_ = before or {}, after or {}
     return [
-        Change(name, _shown(was, name), _shown(is_, name))
+        FieldChange(name, _shown(was, name), _shown(is_, name))
         for name in sorted({*was, *is_})
         if was.get(name) != is_.get(name)
     ]

@@ -45,7 +45,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Choice:
+class FlavorChoice:
     """A flavor with its slices, the largest first. ``notes`` explain its shared slices, if it has any."""
 
     group: str
@@ -63,7 +63,7 @@ class Choice:
 
 def choices(
     team: Team, availability: Availability, prices: Mapping[str, Fraction], currency: str, releases: Releases
-) -> list[Choice]:
+) -> list[FlavorChoice]:
     """Return every flavor and what ``team`` may have of it, now or after one of ``releases``; flavors without anything
     for the team come last.
     """
@@ -81,12 +81,12 @@ def _choice(
     prices: Mapping[str, Fraction],
     currency: str,
     releases: Releases,
-) -> Choice:
+) -> FlavorChoice:
     largest_first = sorted(
         rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.kind != Kind.WHOLE, row.key)
     )
     flavor = rows[0].flavor
-    return Choice(
+    return FlavorChoice(
         group=flavor.group,
         name=flavor.name,
         product=product(rows[0]),

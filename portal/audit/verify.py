@@ -11,7 +11,7 @@ Link = tuple[AuditSeal, AuditEntry | None]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChainCheck:
     """The first `count` entries are intact, and `digest` is the chain's after them. `broken` names the first row that
     is not; it is empty if all are.
     """
@@ -21,28 +21,28 @@ class Verdict:
     broken: str = ""
 
 
-def verify(exported: Sequence[Head] = ()) -> Verdict:
+def verify(exported: Sequence[Head] = ()) -> ChainCheck:
     """Verify the whole chain, also against `exported` heads, in any order."""
     expected: dict[int, list[Head]] = {}
     for head in exported:
         expected.setdefault(head.count, []).append(head)
     count, last = 0, START
-    trusted = Verdict(0, START)  # up to the last head that was exported and holds
+    trusted = ChainCheck(0, START)  # up to the last head that was exported and holds
     for (seal, entry), following in _with_next(_links()):
         if broken := _broken(count + 1, last, seal, entry, following):
-            return Verdict(count, last, broken)
+            return ChainCheck(count, last, broken)
         count, last = seal.position, seal.digest
         heads = expected.pop(count, ())
         if other := next((head for head in heads if head.digest != last), None):
             where = f"position {trusted.count + 1} or later, up to {count}"
             return replace(trusted, broken=f"{where}: rewritten since the head of {other.day} was exported.")
         if heads:
-            trusted = Verdict(count, last)
+            trusted = ChainCheck(count, last)
     if expected:
         head = expected[max(expected)][0]
         gone = f"position {count + 1}: missing, as all up to {head.count}, which the head of {head.day} counts."
-        return Verdict(count, last, gone)
-    return Verdict(count, last)
+        return ChainCheck(count, last, gone)
+    return ChainCheck(count, last)
 
 
 def _broken(position: int, before: str, seal: AuditSeal, entry: AuditEntry | None, following: Link | None) -> str:

@@ -36,7 +36,7 @@ def count(name: str, limit: int) -> int:
     return left_s if _run(lambda store: _increment(store, key)) > limit else 0
 
 
-class Use(NamedTuple):
+class LimitUse(NamedTuple):
     """How much of a limit is used in this window."""
 
     limit: int
@@ -52,11 +52,11 @@ class Use(NamedTuple):
         return self.reset_s if self.used > self.limit else 0
 
 
-def use(name: str, limit: int) -> Use | None:
+def use(name: str, limit: int) -> LimitUse | None:
     """Count one use of `name`, and return how much of the limit is used; None without Redis, which counts nothing."""
     key, left_s = _window(name)
     try:
-        return Use(limit, _run(lambda store: _increment(store, key)), left_s)
+        return LimitUse(limit, _run(lambda store: _increment(store, key)), left_s)
     except Unavailable:
         return None
 

@@ -21,7 +21,7 @@ def rate_limit_fields(get_response: Callable[[HttpRequest], HttpResponseBase]) -
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
-        use: counters.Use | None = request.META.get(USE)
+        use: counters.LimitUse | None = request.META.get(USE)
         if use is not None:
             response["RateLimit-Limit"] = str(use.limit)
             response["RateLimit-Remaining"] = str(use.remaining)

@@ -10,7 +10,7 @@ from django.db.models import Q
 from quotas.catalog.models import Offering, Pool
 from quotas.costs.rating import Window
 from quotas.limits import counting, lending, names
-from quotas.limits.lending import Change, Debt
+from quotas.limits.lending import Debt, UsageChange
 from quotas.limits.models import Limit
 from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
 from quotas.limits.tree import Quota
@@ -30,7 +30,7 @@ def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
     return {pool: found for pool, found in sorted(owed.items()) if found}
 
 
-def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]:
+def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[UsageChange]]:
     """Return what each limit was at the window's start, and how it changed in it."""
     known = {team.pk: names.cluster_queue(team.slug) for team in agreed.teams}
     above = {one.pk: names.cohort(one.slug) for one in agreed.departments}
@@ -38,28 +38,28 @@ def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]
     rows = kept.order_by("history_date").values_list(
         "history_date", "history_type", "team_id", "department_id", "pool__key", "nominal", "borrowing", "lending"
     )
-    changes: dict[str, list[Change]] = defaultdict(list)
+    changes: dict[str, list[UsageChange]] = defaultdict(list)
     for at, type_, team, department, pool, *amounts in rows:
         name = known.get(team) or above.get(department)
         if name:
             quota = Quota() if type_ == "-" else Quota(*amounts)
-            changes[pool].append(Change(max(at, window.start), name, quota=quota))
+            changes[pool].append(UsageChange(max(at, window.start), name, quota=quota))
     return changes
 
 
-def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
+def _of_usage(window: Window, until: datetime) -> dict[str, list[UsageChange]]:
     pool_and_share = _pool_and_share()
     rows = UsageInterval.objects.filter(Q(end=None) | Q(end__gt=window.start), start__lt=until)
-    changes: dict[str, list[Change]] = defaultdict(list)
+    changes: dict[str, list[UsageChange]] = defaultdict(list)
     for row in rows.order_by():
         pool, per_slice = pool_and_share.get(row.offering, ("", None))
         if not pool:
             continue
         amount = row.gpus if per_slice is None else per_slice * row.count
         name = names.cluster_queue(row.team)
-        changes[pool].append(Change(max(row.start, window.start), name, used=amount))
+        changes[pool].append(UsageChange(max(row.start, window.start), name, used=amount))
         if row.end is not None and row.end < until:
-            changes[pool].append(Change(row.end, name, used=-amount))
+            changes[pool].append(UsageChange(row.end, name, used=-amount))
     return changes
 
 

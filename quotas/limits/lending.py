@@ -109,7 +109,7 @@ def _depth(parents: Mapping[str, str | None], name: str) -> int:
 
 
 @dataclass(frozen=True)
-class Change:
+class UsageChange:
     """A change of use or of nominal quota of ``name`` at a moment: ``used`` by that much, ``quota`` to that."""
 
     at: datetime
@@ -118,7 +118,7 @@ class Change:
     quota: Quota | None = None
 
 
-def over_time(parents: Mapping[str, str | None], changes: Iterable[Change], until: datetime) -> list[Debt]:
+def over_time(parents: Mapping[str, str | None], changes: Iterable[UsageChange], until: datetime) -> list[Debt]:
     """Return the unit-hours of each debt, from the first change on until ``until``. Half-open; exact."""
     hours: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     usage: Amounts = defaultdict(Fraction)
@@ -133,7 +133,7 @@ def over_time(parents: Mapping[str, str | None], changes: Iterable[Change], unti
     return sorted(Debt(*pair, amount) for pair, amount in hours.items() if amount)
 
 
-def _with_lengths(changes: list[Change], until: datetime) -> Iterator[tuple[Change, Fraction]]:
+def _with_lengths(changes: list[UsageChange], until: datetime) -> Iterator[tuple[UsageChange, Fraction]]:
     """Yield each change with the hours until the next one."""
     for number, change in enumerate(changes):
         end = min(changes[number + 1].at if number + 1 < len(changes) else until, until)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from frontend.presenters.audit import Change, changes, source
+from frontend.presenters.audit import FieldChange, changes, source
 from portal.audit import chain
 from portal.audit.entries import audit
 from portal.core.models import AuditEntry
@@ -103,12 +103,12 @@ def test_nothing_found_offers_to_clear_the_search(auditor):
 
 def test_changes_are_the_fields_that_differ():
     assert changes({"a": 1, "b": 2, "c": None}, {"a": 1, "b": 3, "c": "x", "d": {"e": []}}) == [
-        Change("b", "2", "3"),
-        Change("c", "–", "x"),
-        Change("d", "", '{"e": []}'),
+        FieldChange("b", "2", "3"),
+        FieldChange("c", "–", "x"),
+        FieldChange("d", "", '{"e": []}'),
     ]
-    assert changes(None, {"role": "lead"}) == [Change("role", "", "lead")]
-    assert changes({"role": "lead"}, None) == [Change("role", "lead", "")]
+    assert changes(None, {"role": "lead"}) == [FieldChange("role", "", "lead")]
+    assert changes({"role": "lead"}, None) == [FieldChange("role", "lead", "")]
     assert changes(None, None) == []
 
 

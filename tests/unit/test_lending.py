@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotas.limits.lending import Change, Debt, debts, over_time
+from quotas.limits.lending import Debt, UsageChange, debts, over_time
 from quotas.limits.tree import Quota
 
 FLAT = {"research": None, "vision": "research", "language": "research", "speech": "research"}
@@ -69,11 +69,11 @@ def test_debts_are_what_is_borrowed_and_no_lender_gives_what_it_has_not(quotas, 
 def test_hours_are_counted_from_change_to_change():
     hour = timedelta(hours=1)
     changes = [
-        Change(T0, "vision", quota=Quota(4)),
-        Change(T0, "language", quota=Quota(2, None)),
-        Change(T0 + hour, "language", used=Fraction(4)),
-        Change(T0 + 3 * hour, "language", used=Fraction(-3)),
-        Change(T0 + 4 * hour, "language", used=Fraction(2)),
+        UsageChange(T0, "vision", quota=Quota(4)),
+        UsageChange(T0, "language", quota=Quota(2, None)),
+        UsageChange(T0 + hour, "language", used=Fraction(4)),
+        UsageChange(T0 + 3 * hour, "language", used=Fraction(-3)),
+        UsageChange(T0 + 4 * hour, "language", used=Fraction(2)),
     ]
     assert over_time(FLAT, changes, T0 + 4 * hour + hour / 2) == [Debt("language", "vision", Fraction(9, 2))]
 

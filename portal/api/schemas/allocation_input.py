@@ -30,7 +30,7 @@ class ExtendRequest(Body):
     hours = hours_field(required=True)
 
 
-class Nothing(Body):
+class EmptyBody(Body):
     """An empty object."""
 
 

@@ -23,7 +23,7 @@ from portal.api.http.strict import query_flag, query_time, query_values, read
 from portal.api.schemas import allocation_input, preview_output
 from portal.api.schemas import allocation_output as out
 from portal.api.schemas import bulk_release as bulk
-from portal.api.schemas.allocation_input import AllocationBody, ExtendRequest, Nothing, ReleaseRequest, to_request
+from portal.api.schemas.allocation_input import AllocationBody, EmptyBody, ExtendRequest, ReleaseRequest, to_request
 from portal.api.schemas.bulk_release import BulkRelease
 from portal.api.schemas.problem_output import VIOLATIONS, refusals
 from portal.core.errors import Invalid
@@ -146,11 +146,11 @@ def extend(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(request=Nothing, responses={200: out.AllocationOut, **refusals("wrong_phase")})
+@extend_schema(request=EmptyBody, responses={200: out.AllocationOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
     """Queue an allocation again that needs attention, since its start failed three times."""
-    read(Nothing, request)
+    read(EmptyBody, request)
     services.retry(current_user(request), selectors.get(current_user(request), id_))
     return _now(request, id_)
 
@@ -189,8 +189,8 @@ def _filtered(request: Request) -> QuerySet[Allocation]:
     return rows.filter(created_at__gt=after) if after else rows
 
 
-def _matching(user: User, wanted: Mapping[str, Collection[str]], *, is_own: bool) -> QuerySet[Allocation]:
+def _matching(user: User, filters: Mapping[str, Collection[str]], *, is_own: bool) -> QuerySet[Allocation]:
     """Return the allocations the person may see that have one of the wanted values in each column."""
-    found = {f"{COLUMNS[name]}__in": values for name, values in wanted.items() if values}
+    found = {f"{COLUMNS[name]}__in": values for name, values in filters.items() if values}
     rows = selectors.visible(user).filter(**found)
     return rows.filter(requested_by=user) if is_own else rows

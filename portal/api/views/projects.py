@@ -20,6 +20,7 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
+from portal.api.schemas.allocation_input import EmptyBody
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
 from portal.core import money
@@ -111,10 +112,6 @@ class Archive(Body):
 
 class NewGuard(Body):
     guard = Choice(Guard.choices, help_text="audit warns, enforce refuses.")
-
-
-class Nothing(Body):
-    pass
 
 
 class EndingOut(serializers.Serializer):
@@ -233,7 +230,7 @@ def archive(request: Request, slug: str) -> Response:
     return Response(EndsOut(_ends(row, ends)).data)
 
 
-@extend_schema(request=Nothing, responses={200: ProjectOut, **refusals("wrong_phase")})
+@extend_schema(request=EmptyBody, responses={200: ProjectOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def unarchive(request: Request, slug: str) -> Response:
