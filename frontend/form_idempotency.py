@@ -31,7 +31,7 @@ def valid_key(key: str) -> str:
     return key
 
 
-def request_once(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, bool]:
+def idempotent_request(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, bool]:
     """Request the form's allocation; return its id, and whether it existed before. Raises what ``services.request``
     raises.
     """
@@ -41,5 +41,5 @@ def request_once(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, b
         return Reply(201, str(services.request(user, spec).pk))
 
     sent = idempotency.digest_of([key, content])
-    reply = idempotency.reply_once(user.pk, ROUTE, sent, content, effect, waits=True)
+    reply = idempotency.idempotent_reply(user.pk, ROUTE, sent, content, effect, waits=True)
     return UUID(reply.body), reply.is_replayed

@@ -13,12 +13,12 @@ class DeviceAffinity:
     """The devices that an allocation's claims select; false if nothing was chosen yet.
 
     ``gpu_uuids`` are by slice: "" for a slice for which the scheduler chooses, None if it chooses for all slices.
-    ``is_given_up``: the scheduler found no device on the chosen GPUs, and may choose any.
+    ``is_abandoned``: the scheduler found no device on the chosen GPUs, and may choose any.
     """
 
     gpu_uuids: tuple[str, ...] | None = None
     clique: str | None = None
-    is_given_up: bool = False
+    is_abandoned: bool = False
 
     def __bool__(self) -> bool:
         return self != DeviceAffinity()
@@ -32,5 +32,5 @@ class DeviceAffinity:
         return {
             **({} if self.gpu_uuids is None else {GPU_UUIDS: list(self.gpu_uuids)}),
             **({} if self.clique is None else {"clique": self.clique}),
-            **({"given_up": True} if self.is_given_up else {}),
+            **({"given_up": True} if self.is_abandoned else {}),
         }

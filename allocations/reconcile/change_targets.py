@@ -75,12 +75,12 @@ def _node_requests(pod: PodFacts) -> tuple[object, ...]:
 def job_targets(cluster: str, change: Change) -> set[Target]:
     """Return the target of a tenant's Job that has just got quota, whose people get an Event with its GPUs."""
     facts = workload_facts(change.new)
-    given = _given_to_job(facts)
-    is_new = given is not None and given != _given_to_job(workload_facts(change.old))
+    admitted = _admitted_quota(facts)
+    is_new = admitted is not None and admitted != _admitted_quota(workload_facts(change.old))
     return {targets.job(cluster, facts["job"]["uid"])} if is_new else set()
 
 
-def _given_to_job(facts: WorkloadFacts) -> tuple[list[str], int | None] | None:
+def _admitted_quota(facts: WorkloadFacts) -> tuple[list[str], int | None] | None:
     """Return the flavors and the number of pods that a queued Job has quota for; None without any."""
     if not facts.get("job") or not facts.get("cluster_queue") or not facts.get("usage"):
         return None

@@ -80,7 +80,7 @@ def _next_affinity(
         and not state.occupied
         and backend.finds_no_device(spec, snapshot)
     ):
-        return DeviceAffinity(clique=stored.clique, is_given_up=True)
+        return DeviceAffinity(clique=stored.clique, is_abandoned=True)
     return stored
 
 
@@ -115,7 +115,7 @@ def _choose(row: Allocation, spec: ResolvedSpec) -> DeviceAffinity:
                 devices, offering.profile, spec.slices, constraints.names, spread=constraints.spread
             )
             uuids = tuple(gpu.uuid for gpu in chosen) if chosen else None
-            affinity = replace(affinity, gpu_uuids=uuids, is_given_up=uuids is None)
+            affinity = replace(affinity, gpu_uuids=uuids, is_abandoned=uuids is None)
         # Within the lock, so that the next choice sees this one.
         Allocation.objects.filter(pk=row.pk).update(device_affinity=affinity.to_json())
     return affinity

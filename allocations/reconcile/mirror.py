@@ -16,7 +16,7 @@ from allocations.models import Allocation, MirrorObject, WatchState
 from allocations.reconcile.engine import applied
 from portal.core import clock
 from portal.core.errors import Retryable
-from portal.core.reading import Columns, read_together
+from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project
 from portal.workqueue.targets import Target
 
@@ -58,7 +58,7 @@ def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
 
 def _snapshot(cluster: str, rows: QuerySet[MirrorObject]) -> Snapshot:
     """Return the rows as a Snapshot; one query."""
-    return _of_parts(*read_together(*_parts(cluster, rows)))
+    return _of_parts(*read_tables(*_parts(cluster, rows)))
 
 
 def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns]:
@@ -78,7 +78,7 @@ def of_allocation_and_applied(allocation: Allocation, target: Target) -> tuple[S
     """Return what ``of_allocations`` returns for one allocation, and what was applied for its target; one query."""
     project = allocation.project
     rows = _of_allocations(project.cluster_id, project.namespace, [allocation])
-    *observed, records = read_together(*_parts(project.cluster_id, rows), applied.part(target))
+    *observed, records = read_tables(*_parts(project.cluster_id, rows), applied.part(target))
     return _of_parts(*observed), applied.of_rows(records)
 
 
@@ -110,7 +110,7 @@ def of_project_and_applied(cluster: str, namespace: str, target: Target) -> tupl
     Raises MirrorStale as ``require_recent`` does.
     """
     parts = _parts(cluster, _of_project(cluster, namespace))
-    objects, positions, records = read_together(*parts, applied.part(target))
+    objects, positions, records = read_tables(*parts, applied.part(target))
     _require_recent(next((datetime.fromisoformat(at) for kind, _, at in positions if kind == "Workload"), None))
     return _of_parts(objects, positions), applied.of_rows(records)
 

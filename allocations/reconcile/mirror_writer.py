@@ -24,7 +24,7 @@ from allocations.reconcile.engine.plan import DELETED
 from allocations.reconcile.metering import job_ledger, ledger
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.usage_pace import UsagePace
-from portal.core.reading import Columns, read_together
+from portal.core.reading import Columns, read_tables
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -97,13 +97,13 @@ def record_list(
         state = WatchState.objects.filter(cluster=cluster, kind=kind.name).first()
         last_seen_at = state.synced_at if state else listed_at
         listed = {o.ref: o.resource_version for o in observations}
-        _require_later(kind.name, resource_version, state.resource_version if state else 0)
+        _check_revision(kind.name, resource_version, state.resource_version if state else 0)
         missing = []
         rows = MirrorObject.objects.filter(cluster=cluster, kind=kind.name)
         for row in rows.only("namespace", "name", "uid", "allocation", "resource_version", "seen_at").iterator():
             ref = Ref(kind.name, row.namespace, row.name)
             if ref in listed:
-                _require_later(f"{kind.name} {row.namespace}/{row.name}", listed[ref], row.resource_version)
+                _check_revision(f"{kind.name} {row.namespace}/{row.name}", listed[ref], row.resource_version)
                 continue
             gone = Observation(
                 ref=ref,
@@ -123,7 +123,7 @@ def record_list(
         workqueue.enqueue(*change_targets.missing_object_targets(cluster, kind, listed, resource_version))
 
 
-def _require_later(subject: str, listed: int, recorded: int) -> None:
+def _check_revision(subject: str, listed: int, recorded: int) -> None:
     """Raise StoreRestored if a kind or an object is listed at an earlier revision than the mirror has.
 
     After ``etcdutl snapshot restore --bump-revision`` the revision of the list is higher than before; the objects of
@@ -152,7 +152,7 @@ def _recorded(cluster: str, refs: Collection[Ref]) -> tuple[dict[Ref, MirrorObje
     rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=names)
     records = change_targets.applied_objects(cluster, refs)
     columns, record_columns = ("pk", *mirror.COLUMNS), ("target", *applied_objects.COLUMNS)
-    found, recorded = read_together(Columns(rows, columns), Columns(records, record_columns))
+    found, recorded = read_tables(Columns(rows, columns), Columns(records, record_columns))
     mirrored = (MirrorObject(cluster_id=cluster, **dict(zip(columns, values, strict=True))) for values in found)
     applied = (AppliedObject(**dict(zip(record_columns, values, strict=True))) for values in recorded)
     return (

@@ -98,7 +98,7 @@ def ranked_alternatives(
     return [alternative for _, alternative in sorted(found, key=lambda pair: pair[0])][:MAX_ALTERNATIVES]
 
 
-def at_later_time(query: AlternativesQuery, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
+def scheduled_alternative(query: AlternativesQuery, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
     """Return the same request with a later start, when capacity is expected; it queues then if there is none."""
     price = prices.get(query.offering.key)
     return Alternative(

@@ -93,5 +93,5 @@ def _alternatives(decision: Decision, query: AlternativesQuery, prices: Mapping[
     if would_queue and is_schedulable:
         releases = forecast.expected_releases(decision.at)
         release = forecast.earliest_fit(availability, decision.project.team, offering, query.count, releases)
-        others += [alternatives.at_later_time(query, release.at, prices)] if release else []
+        others += [alternatives.scheduled_alternative(query, release.at, prices)] if release else []
     return others

@@ -78,7 +78,7 @@ class Card:
     sentence: str
     until: str
     time: str
-    asked: str
+    requested_hours: str
     gives_up_at: datetime | None
     cost: str
     per_hour: str
@@ -126,7 +126,7 @@ def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissio
         sentence=row.message,
         until=UNTIL.get(Phase(row.phase), "Until"),
         time=_time(row, now),
-        asked="" if row.hours is None else held_time.in_words(row.hours),
+        requested_hours="" if row.hours is None else held_time.in_words(row.hours),
         gives_up_at=_gives_up_at(row),
         cost=amounts.money(detail.cost, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),

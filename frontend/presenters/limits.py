@@ -38,17 +38,17 @@ class QuotaLine:
 
 @dataclass(frozen=True)
 class PoolTable:
-    """A pool's quotas. ``there`` is what healthy devices have now; ``promised`` the sum of all nominal quotas."""
+    """A pool's quotas. ``available`` is what healthy devices have now; ``nominal`` the sum of all nominal quotas."""
 
     pool: Pool
     unit: str
-    there: int
-    promised: int
+    available: int
+    nominal: int
     lines: list[QuotaLine]
 
     @property
     def overcommitted(self) -> int:
-        return max(0, self.promised - self.there)
+        return max(0, self.nominal - self.available)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ def tables(
     found = []
     for pool in pools:
         used = usage.units_by_queue(pool)
-        promised = sum(quota.nominal for (_, key), quota in usage.quotas.quotas.items() if key == pool.key)
+        nominal = sum(quota.nominal for (_, key), quota in usage.quotas.quotas.items() if key == pool.key)
         lines = [_line(usage.quotas, used, pool, holder, known) for holder in holders]
-        found.append(PoolTable(pool, limit_services.unit(pool), units(pool), promised, lines))
+        found.append(PoolTable(pool, limit_services.unit(pool), units(pool), nominal, lines))
     return found
 
 

@@ -41,18 +41,18 @@ def audit(request: PageRequest) -> HttpResponse:
     return show(request, "frontend/audit.html", context)
 
 
-def _search(given: dict[str, str]) -> tuple[Search, dict[str, str]]:
+def _search(fields: dict[str, str]) -> tuple[Search, dict[str, str]]:
     """Return the search, and its parameters for REST. Days are UTC; the last one is included."""
-    since, until = _midnight(given, "since"), _midnight(given, "until", DAY)
-    named = {name: (given[name],) if given[name] else () for name in NAMED}
+    since, until = _midnight(fields, "since"), _midnight(fields, "until", DAY)
+    named = {name: (fields[name],) if fields[name] else () for name in NAMED}
     times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at}
-    said = {name: given[name] for name in (*NAMED, "q") if given[name]}
-    return Search(**named, since=since, until=until, q=given["q"]), said | times
+    said = {name: fields[name] for name in (*NAMED, "q") if fields[name]}
+    return Search(**named, since=since, until=until, q=fields["q"]), said | times
 
 
-def _midnight(given: dict[str, str], name: str, later: timedelta = timedelta()) -> datetime | None:
+def _midnight(fields: dict[str, str], name: str, offset: timedelta = timedelta()) -> datetime | None:
     try:
-        return datetime.combine(date.fromisoformat(given[name]), time(), UTC) + later if given[name] else None
+        return datetime.combine(date.fromisoformat(fields[name]), time(), UTC) + offset if fields[name] else None
     except (ValueError, OverflowError) as error:
         raise Invalid({name: ["Give a day as 2026-11-30."]}) from error
 

@@ -66,7 +66,7 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
         return _page(request, projects, form, request.POST, status=400)
     key = form_idempotency.valid_key(form.cleaned_data["key"])
     try:
-        id_, is_replayed = form_idempotency.request_once(request.user, form.spec(), key)
+        id_, is_replayed = form_idempotency.idempotent_request(request.user, form.spec(), key)
     except Invalid as problem:
         form.add_problem(problem)
         return _page(request, projects, form, request.POST, status=problem.status)

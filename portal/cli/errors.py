@@ -59,7 +59,7 @@ def show(error: click.ClickException, *, as_json: bool) -> None:
     click.echo(json.dumps(problem, indent=2, ensure_ascii=False), err=True)
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
+def is_json_requested(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for JSON. Also true where the rest of it cannot be parsed."""
     asked = ("-ojson", "-o=json", "--output=json")
     pairs = pairwise([*arguments, ""])

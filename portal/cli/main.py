@@ -28,7 +28,7 @@ class Cli(click.Group):
         try:
             code = super().main(args, *rest, **{**extra, "standalone_mode": False})
         except click.ClickException as error:
-            errors.show(error, as_json=errors.wants_json(arguments))
+            errors.show(error, as_json=errors.is_json_requested(arguments))
             sys.exit(error.exit_code)
         except click.Abort:
             click.echo("Interrupted.", err=True)

@@ -99,8 +99,8 @@ class NotVisible(Problem):
     reason = "not_found"
     title = "Not found"
 
-    def __init__(self, what: str = "This", *, hint: str = "") -> None:
-        super().__init__(f"{what} does not exist, or you cannot see it.", hint=hint)
+    def __init__(self, subject: str = "This", *, hint: str = "") -> None:
+        super().__init__(f"{subject} does not exist, or you cannot see it.", hint=hint)
 
 
 class Forbidden(Problem):

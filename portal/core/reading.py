@@ -14,7 +14,7 @@ class Columns(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_together(*parts: Columns) -> list[list[list[Any]]]:
+def read_tables(*parts: Columns) -> list[list[list[Any]]]:
     """Return for each part its rows as lists of values, as JSON has them: a UUID or a time is text."""
     statements, parameters = zip(*map(_aggregated, parts), strict=True)
     with connection.cursor() as cursor:

@@ -46,7 +46,7 @@ class Reply:
     is_replayed: bool = False
 
 
-def reply_once(
+def idempotent_reply(
     user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, sent: Any = None, waits: bool = False
 ) -> Reply:
     """Return the reply of `effect`, which is called only for the first request with this key.

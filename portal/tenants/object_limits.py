@@ -122,17 +122,17 @@ def used_kib(used: Mapping[str, int], config_kib: int) -> int:
     return stored_kib({name: used.get(kind.quota_key, 0) for name, kind in OBJECT_KINDS.items()}, config_kib)
 
 
-def merge(changed: Mapping[str, int], given: Mapping[str, int | None]) -> dict[str, int]:
+def merge(changed: Mapping[str, int], values: Mapping[str, int | None]) -> dict[str, int]:
     """Return the numbers that differ from the defaults once ``given`` is set; None sets a kind's default.
 
     Invalid, by field, for a kind that is not known and for a number out of its range.
     """
     errors = {
-        f"object_limits.{name}": [_refusal(name, count)] for name, count in given.items() if _refusal(name, count)
+        f"object_limits.{name}": [_refusal(name, count)] for name, count in values.items() if _refusal(name, count)
     }
     if errors:
         raise Invalid(errors)
-    wanted = {name: OBJECT_KINDS[name].default if count is None else count for name, count in given.items()}
+    wanted = {name: OBJECT_KINDS[name].default if count is None else count for name, count in values.items()}
     merged = numbers({**changed, **wanted})
     return {name: count for name, count in merged.items() if count != OBJECT_KINDS[name].default}
 
@@ -159,7 +159,7 @@ def check_bound(
         {
             field: [
                 f"The project could then store {-(-wanted // 1024)} MiB in etcd, and {bound_mib} MiB is the most "
-                f"(PROJECT_STORE_MIB). {_what_fits(before, after, wanted - bound_mib * 1024)}"
+                f"(PROJECT_STORE_MIB). {_suggestion(before, after, wanted - bound_mib * 1024)}"
             ]
         }
     )
@@ -175,7 +175,7 @@ def _refusal(name: str, count: int | None) -> str:
     return ""
 
 
-def _what_fits(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], excess_kib: int) -> str:
+def _suggestion(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], excess_kib: int) -> str:
     """Return a sentence about which one of the raised values would fit if the others stay as requested."""
     old, new, config_kib = numbers(before[0]), numbers(after[0]), after[1]
     fitting = []

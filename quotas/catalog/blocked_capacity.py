@@ -18,13 +18,13 @@ MIB_PER_GIB = 1024
 
 @dataclass(frozen=True)
 class NodeUse:
-    """The use of a node. ``foreign`` is what pods outside the portal request, ``beyond`` what the portal's own request
+    """The use of a node. ``foreign`` is what pods outside the portal request, ``excess`` what the portal's own request
     beyond the shares of what they hold; ``foreign_units`` and ``own_units`` are the units of each pool that they
     have, where a part of a divided GPU is that part of a unit.
     """
 
     foreign: NodeShare = field(default_factory=NodeShare)
-    beyond: NodeShare = field(default_factory=NodeShare)
+    excess: NodeShare = field(default_factory=NodeShare)
     foreign_units: Mapping[str, Fraction] = field(default_factory=dict)
     own_units: Mapping[str, Fraction] = field(default_factory=dict)
 
@@ -96,11 +96,11 @@ def _amounts(share: NodeShare) -> dict[str, int]:
 
 def _remaining(gives: NodeShare, use: NodeUse) -> dict[str, Fraction]:
     """Return what is left of the node for shares, by resource."""
-    room, beyond, foreign = beside_system(gives), use.beyond, use.foreign
+    room, excess, foreign = beside_system(gives), use.excess, use.foreign
     return {
-        "CPU": _smallest(room.cpu_millicores, gives.cpu_millicores - foreign.cpu_millicores) - beyond.cpu_millicores,
-        "memory": _smallest(room.memory_mib, gives.memory_mib - foreign.memory_mib) - beyond.memory_mib,
-        "pods": _smallest(room.pods, gives.pods - foreign.pods) - beyond.pods,
+        "CPU": _smallest(room.cpu_millicores, gives.cpu_millicores - foreign.cpu_millicores) - excess.cpu_millicores,
+        "memory": _smallest(room.memory_mib, gives.memory_mib - foreign.memory_mib) - excess.memory_mib,
+        "pods": _smallest(room.pods, gives.pods - foreign.pods) - excess.pods,
     }
 
 
@@ -109,13 +109,13 @@ def _smallest(*amounts: int) -> Fraction:
 
 
 def _problem(name: str, supplied: Supplied, use: NodeUse, resource: str, shares: Fraction) -> str:
-    foreign, beyond, gives = (_amount_text(share, resource) for share in (use.foreign, use.beyond, supplied.gives))
+    foreign, excess, gives = (_amount_text(share, resource) for share in (use.foreign, use.excess, supplied.gives))
     requests = {
         "CPU": f"ask for {foreign:g} of {gives:g} CPU here",
         "memory": f"ask for {foreign:g} of {gives:g} GiB of memory here",
         "pods": f"take {foreign:g} of {gives:g} pod slots here",
     }[resource]
-    ours = f", and pods of allocations have {beyond:g} beyond their shares" if beyond else ""
+    ours = f", and pods of allocations have {excess:g} beyond their shares" if excess else ""
     gpus = ceil(supplied.gpus(supplied.units))
     return (
         f"pods that are not the portal's {requests}{ours}, so {min(floor(shares), gpus)} of {gpus} GPUs have their "

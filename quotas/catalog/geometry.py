@@ -57,18 +57,18 @@ def profile_slices(product: str, profile: str, gpu_memory_mib: int = 0) -> Slice
     return Slices(int(parsed["compute"]), min(gpu.memory, max(1, memory)))
 
 
-def gpu_share(taken: Slices, gpu: Slices) -> Fraction:
+def gpu_share(slices: Slices, gpu: Slices) -> Fraction:
     """Return the part of a GPU's price for what is taken: the larger of its compute and memory parts.
 
     That is what others cannot use. On mixed layouts the parts of one GPU may sum to 15/14, so a sum per GPU has to be
     normalised.
     """
-    return max(Fraction(taken.compute, gpu.compute), Fraction(taken.memory, gpu.memory))
+    return max(Fraction(slices.compute, gpu.compute), Fraction(slices.memory, gpu.memory))
 
 
-def memory_part(taken: Slices, gpu: Slices) -> Fraction:
+def memory_part(slices: Slices, gpu: Slices) -> Fraction:
     """Return the part of a GPU's memory. Unlike prices, the parts of one GPU never sum to more than it."""
-    return Fraction(taken.memory, gpu.memory)
+    return Fraction(slices.memory, gpu.memory)
 
 
 def profile_part(product: str, profile: str, gpu_memory_mib: int = 0) -> Fraction:

@@ -1,8 +1,8 @@
 """Placement of MIG instances on a GPU: valid layouts, what still fits, and what a placement costs. Pure.
 
 A GPU's memory slices are numbered from 0. An instance takes some of them, starting where its profile may start; a set
-of instances is valid if no two take the same slice, no profile has more than its `max_instances`, and at most one has the
-media engines. A GPU's occupation is a set of placements.
+of instances is valid if no two take the same slice, no profile has more than its `max_instances`, and at most one has
+the media engines. A GPU's occupation is a set of placements.
 
 Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuInstancePossiblePlacements.
 """
@@ -47,12 +47,12 @@ def placements(geometry: Geometry, profile: str) -> tuple[Placement, ...]:
 def fitting(geometry: Geometry, occupied: Occupied, profile: str) -> tuple[Placement, ...]:
     """Return every placement of the profile that is still free."""
     full = sum(other.profile == profile for other in occupied) >= geometry.profile(profile).max_instances
-    if full or _media_taken(geometry, occupied, profile):
+    if full or _media_engine_user(geometry, occupied, profile):
         return ()
     return tuple(p for p in placements(geometry, profile) if not any(p.overlaps(other) for other in occupied))
 
 
-def _media_taken(geometry: Geometry, occupied: Occupied, profile: str) -> str:
+def _media_engine_user(geometry: Geometry, occupied: Occupied, profile: str) -> str:
     """Return the instance that has the media engines which the profile needs, or nothing."""
     if not geometry.profile(profile).has_media:
         return ""

@@ -35,7 +35,7 @@ def pool(team, other_team) -> Pool:
 
 def test_an_operator_sees_every_team_beside_the_fleet_and_what_is_promised_too_often(pool):
     page = text(browser_of(person(platform_role=PlatformRole.OPERATOR)).get(reverse("limits")))
-    assert "8 units are there now, 10 are promised" in page
+    assert "8 units available, 10 allocated to teams" in page
     assert "2 more than there are" in page
     assert "team vision" in page
     assert "team language" in page

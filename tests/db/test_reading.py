@@ -6,7 +6,7 @@ import pytest
 
 from portal.core import clock
 from portal.core.models import Heartbeat, WorkItem
-from portal.core.reading import Columns, read_together
+from portal.core.reading import Columns, read_tables
 
 pytestmark = pytest.mark.django_db
 
@@ -22,14 +22,14 @@ def rows():
 def test_each_part_has_its_rows_and_columns_in_one_query(rows, django_assert_num_queries):
     items, beats = Columns(WorkItem.objects.all(), ("target", "attempts")), Columns(Heartbeat.objects.all(), ("name",))
     with django_assert_num_queries(1):
-        found = read_together(items, beats)
+        found = read_tables(items, beats)
     assert found[0] == [["local/platform", 2]]
     assert sorted(found[1]) == [["watcher"], ["worker"]]
 
 
 def test_conditions_and_their_parameters_stay_with_their_part(rows):
     soon = WorkItem.objects.filter(due_at__lt=clock.now() + timedelta(hours=1), target__startswith="100%")
-    assert read_together(Columns(soon, ("target",)), Columns(Heartbeat.objects.filter(name="worker"), ("name",))) == [
+    assert read_tables(Columns(soon, ("target",)), Columns(Heartbeat.objects.filter(name="worker"), ("name",))) == [
         [],
         [["worker"]],
     ]
@@ -37,4 +37,4 @@ def test_conditions_and_their_parameters_stay_with_their_part(rows):
 
 def test_a_part_that_cannot_have_rows_is_empty(rows):
     none = WorkItem.objects.filter(target__in=[])
-    assert read_together(Columns(none, ("target",)), Columns(Heartbeat.objects.none(), ("name",))) == [[], []]
+    assert read_tables(Columns(none, ("target",)), Columns(Heartbeat.objects.none(), ("name",))) == [[], []]

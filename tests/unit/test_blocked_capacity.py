@@ -53,7 +53,7 @@ def test_as_many_gpus_are_blocked_whoever_has_the_others() -> None:
 
 
 def test_what_the_portals_own_pods_ask_beyond_their_share_is_missing_too() -> None:
-    found = room(NodeUse(beyond=NodeShare(cpu_millicores=GPU.cpu_millicores), own_units=units(1)))
+    found = room(NodeUse(excess=NodeShare(cpu_millicores=GPU.cpu_millicores), own_units=units(1)))
     assert found.blocked_units == {POOL: 1}
     assert "pods of allocations have" in found.problem
 

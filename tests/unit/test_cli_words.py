@@ -9,7 +9,7 @@ import click
 import pytest
 
 from portal.cli.allocations import request
-from portal.cli.errors import wants_json, words
+from portal.cli.errors import is_json_requested, words
 from portal.cli.hints import in_commands
 
 ROOT = Path(__file__).parents[2]
@@ -80,4 +80,4 @@ def test_what_is_no_option_stays_as_it_is():
     ],
 )
 def test_json_is_recognized_even_where_the_rest_is_wrong(arguments, is_asked):
-    assert wants_json(arguments) is is_asked
+    assert is_json_requested(arguments) is is_asked

@@ -21,7 +21,7 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.strict import Body, read
 from portal.core.errors import Invalid
-from portal.http.idempotency import Reply, reply_once
+from portal.http.idempotency import Reply, idempotent_reply
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, P], Response]
@@ -64,7 +64,7 @@ def idempotent(
                 return Reply(answer.status_code, json.loads(JSONRenderer().render(answer.data) or b"null"), headers)
 
             route = f"POST {request.path}"
-            reply = reply_once(current_user(request).pk, route, key, content, effect, sent=request.data)
+            reply = idempotent_reply(current_user(request).pk, route, key, content, effect, sent=request.data)
             if answered:
                 return answered[0]
             return Response(reply.body, status=reply.status, headers={**reply.headers, "Idempotent-Replayed": "true"})

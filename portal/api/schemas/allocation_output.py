@@ -235,8 +235,8 @@ def _time(row: Allocation) -> dict[str, Any]:
     }
 
 
-def hours(asked: Decimal | None) -> str | None:
-    return None if asked is None else text(asked, HOURS_PLACES)
+def hours(value: Decimal | None) -> str | None:
+    return None if value is None else text(value, HOURS_PLACES)
 
 
 def _device(held: HeldDevice) -> dict[str, Any]:
@@ -279,13 +279,13 @@ def manifests(row: Allocation) -> list[dict[str, Any]]:
     return [{**manifest(content), "applied": applied} for content, applied in selectors.manifests(row)]
 
 
-def connection(given: Connection) -> dict[str, Any]:
+def connection(access: Connection) -> dict[str, Any]:
     return {
-        "label": vars(given.label),
-        "pod_yaml": given.pod_yaml,
-        "kubectl": given.kubectl,
-        "kubeconfig": given.kubeconfig,
-        "expires_at": given.expires_at,
+        "label": vars(access.label),
+        "pod_yaml": access.pod_yaml,
+        "kubectl": access.kubectl,
+        "kubeconfig": access.kubeconfig,
+        "expires_at": access.expires_at,
     }
 
 
