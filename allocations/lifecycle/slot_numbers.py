@@ -79,7 +79,7 @@ def _wait_message(full: AllocationLimit) -> str:
     subject = "Its member has" if full.holder == "member" else "The project has"
     where = " in the project" if full.holder == "member" else ""
     return (
-        f"{subject} {full.used} live allocations{where}; {full.limit} are the most. It joins the queue when one of "
+        f"{subject} {full.used} live allocations{where}; the limit is {full.limit}. It joins the queue when one of "
         "them has ended. Release one that is no longer needed."
     )
 

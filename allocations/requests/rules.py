@@ -94,9 +94,9 @@ def constraint_needs_named_devices(request: AdmissionInput) -> Violation | None:
         0,
         0,
         request.count,
-        f"By {backend.label} Kubernetes names no device, so {_listed(request)} cannot be promised of "
+        f"With {backend.label} Kubernetes names no device, so {_listed(request)} cannot be guaranteed for "
         f"{request.offering}.",
-        "Leave these constraints out, or ask for an offering of a flavor by DRA (path dra in GET /offerings).",
+        "Leave these constraints out, or request an offering of a DRA flavor (path dra in GET /offerings).",
     )
 
 
@@ -136,8 +136,8 @@ def more_than_one_at_a_time(request: AdmissionInput) -> Violation | None:
         1,
         0,
         request.count,
-        f"A slice of {request.offering} makes one of {request.replicas} users of a GPU. More of them are no more of "
-        "the GPU, and the device plugin refuses pods that ask for more than one (failRequestsGreaterThanOne).",
+        f"A slice of {request.offering} is one of {request.replicas} shares of a GPU. Several shares are not more of "
+        "the GPU, and the device plugin refuses pods that request more than one (failRequestsGreaterThanOne).",
         "Ask for 1 in each allocation, or for a whole GPU or a MIG slice.",
     )
 
@@ -214,7 +214,7 @@ def _too_many(one: AllocationLimit) -> Violation:
     else:
         dimension, subject = "allocations", f"allocations{where} that have not ended"
         hint = "Release one that is no longer needed, or ask for more slices in one allocation."
-    detail = f"{has} {one.used} {subject}; {one.limit} are the most."
+    detail = f"{has} {one.used} {subject}; the limit is {one.limit}."
     return Violation("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
 
 

@@ -99,7 +99,7 @@ def test_a_member_schedules_up_to_a_limit_of_his_own(team, project, small) -> No
     assert problem.reason == "limit_exceeded"
     assert [(one.dimension, one.limit, one.used) for one in problem.violations] == [("member:scheduled", 2, 2)]
     assert (
-        problem.detail == "You have 2 scheduled allocations in the project that wait for their start; 2 are the most."
+        problem.detail == "You have 2 scheduled allocations in the project that wait for their start; the limit is 2."
     )
     assert problem.hint == "Cancel one of them, or ask again when one of them has started."
     assert schedule(person(team), project).phase == Phase.SCHEDULED
@@ -126,7 +126,7 @@ def test_a_member_alone_cannot_take_all_numbers(team, project, small) -> None:
         allocate(member, project)
     problem = refused(member, project)
     assert [(one.dimension, one.limit, one.used) for one in problem.violations] == [("member:allocations", 2, 2)]
-    assert problem.detail == "You have 2 allocations in the project that have not ended; 2 are the most."
+    assert problem.detail == "You have 2 allocations in the project that have not ended; the limit is 2."
     assert allocate(person(team), project).number == 2
 
 
@@ -177,7 +177,7 @@ def test_what_starts_counts_against_its_members_live_ones(team, project, small) 
     for _ in range(2):
         allocate(member, project)
     assert slot_numbers.assign(started(row)).startswith(
-        "Its member has 2 live allocations in the project; 2 are the most."
+        "Its member has 2 live allocations in the project; the limit is 2."
     )
 
 

@@ -15,8 +15,8 @@ class LimitOut(serializers.Serializer):
     scope = serializers.CharField(help_text="Id of the pool or offering, name of the flavor, or all.")
     unit = serializers.CharField(help_text="GPUs, slices, or units of the pool.")
     nominal = serializers.IntegerField()
-    borrowing = serializers.IntegerField(allow_null=True, help_text="null: without a bound.")
-    lending = serializers.IntegerField(allow_null=True, help_text="null: all that is not used.")
+    borrowing = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
+    lending = serializers.IntegerField(allow_null=True, help_text="null: all of its unused quota.")
     used = serializers.CharField(
         allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}."
     )
@@ -69,8 +69,12 @@ class EffectOut(serializers.Serializer):
     after = AmountsOut()
     unit = serializers.CharField()
     in_use = serializers.CharField()
-    over = serializers.CharField(help_text="In use beyond all that there is for it then; nothing ends by itself.")
-    borrowed = serializers.CharField(help_text="In use and not its own then: Kueue may take it back for whose it is.")
+    over = serializers.CharField(
+        help_text="In use beyond all that it can get with this limit; the change ends nothing."
+    )
+    borrowed = serializers.CharField(
+        help_text="In use beyond its guaranteed quota with this limit: Kueue may reclaim it for the lender."
+    )
     allocations = TouchedOut(many=True)
     kueue = FieldOut(many=True)
     detail = serializers.CharField()

@@ -60,7 +60,7 @@ class ProblemType(NamedTuple):
             "status": {"type": "integer", "const": self.status},
             "detail": {**TEXT, "description": "What happened, for people."},
             "reason": {"type": "string", "const": self.reason},
-            "hint": {**TEXT, "description": "What to do about it; empty where nothing is."},
+            "hint": {**TEXT, "description": "What to do about it; may be empty."},
         }
         if self.kind is errors.Invalid:
             sentences = {"type": "array", "items": TEXT}

@@ -30,11 +30,13 @@ AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memor
 class FlavorOut(serializers.ModelSerializer):
     cluster = serializers.CharField(source="cluster.slug")
     state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
-    cpu_per_gpu = serializers.SerializerMethodField(help_text="Decided; null: an even part of the smallest node.")
-    memory_per_gpu = serializers.SerializerMethodField(help_text="Decided; null: an even part of the smallest node.")
-    node_share = serializers.SerializerMethodField(help_text="What goes with a whole GPU; null where not known.")
+    cpu_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
+    memory_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
+    node_share = serializers.SerializerMethodField(
+        help_text="CPU, memory and pods that come with a whole GPU; null if unknown."
+    )
     node_share_max = serializers.SerializerMethodField(
-        help_text="The most that can be decided: an even part of the smallest node; null where not known."
+        help_text="The most that can be set: an even part of the smallest node; null if unknown."
     )
 
     class Meta:
@@ -85,14 +87,14 @@ class FlavorDecision(Body):
         source="cpu_millicores_per_gpu",
         required=False,
         allow_null=True,
-        help_text="CPU that goes with a whole GPU, such as 23 or 23500m; null: an even part of the smallest node.",
+        help_text="CPU that comes with a whole GPU, such as 23 or 23500m; null: an even part of the smallest node.",
     )
     memory_per_gpu = Quantity(
         quantities.mib,
         source="memory_mib_per_gpu",
         required=False,
         allow_null=True,
-        help_text="Memory that goes with a whole GPU, such as 250Gi; null: an even part of the smallest node.",
+        help_text="Memory that comes with a whole GPU, such as 250Gi; null: an even part of the smallest node.",
     )
 
 
@@ -137,7 +139,7 @@ def _decided(request: Request, flavor: Flavor, decided: dict[str, Any]) -> Flavo
 
 
 class OfferingDecision(Body):
-    hidden = Boolean(help_text="Out of the catalogue; what is held of it stays held.")
+    hidden = Boolean(help_text="Not in the catalog; existing allocations continue.")
 
 
 class OfferingDecidedOut(serializers.Serializer):

@@ -34,8 +34,8 @@ class JobCostOut(serializers.Serializer):
 
 
 class JobHoursOut(serializers.Serializer):
-    reserved = serializers.CharField(help_text="From admission until Kueue gave the quota back: what is charged.")
-    used = serializers.CharField(help_text="What pods of it used of that.")
+    reserved = serializers.CharField(help_text="From admission until Kueue released the quota: what is charged.")
+    used = serializers.CharField(help_text="The part that its pods used.")
 
 
 class JobPodsOut(serializers.Serializer):
@@ -52,11 +52,11 @@ class JobOut(serializers.Serializer):
     state = serializers.ChoiceField(STATES)
     reason = serializers.CharField()
     message = serializers.CharField()
-    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; may be empty.")
     queue = QueuePositionOut(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
     requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
-    pods = JobPodsOut(allow_null=True, help_text="Null until its Workload is observed anew, after an upgrade.")
+    pods = JobPodsOut(allow_null=True, help_text="Null after an upgrade until its Workload is observed again.")
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
     priority = serializers.IntegerField()
     created_at = serializers.DateTimeField()

@@ -20,7 +20,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 class CredentialRequest(Body):
-    cluster = Text(required=False, max_length=50, help_text="Slug of a cluster; the portal's own if left out.")
+    cluster = Text(required=False, max_length=50, help_text="Slug of a cluster. Default: the portal's own.")
 
 
 class CredentialOut(serializers.Serializer):

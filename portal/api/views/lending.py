@@ -18,9 +18,9 @@ from quotas.costs import windows
 
 class LoanOut(serializers.Serializer):
     pool = serializers.CharField()
-    borrower = serializers.CharField(help_text="Slug of the team; empty for one you do not see.")
+    borrower = serializers.CharField(help_text="Slug of the team; empty if you may not see it.")
     lender = serializers.CharField(
-        help_text="Slug of the team, or of the department whose own quota it is; empty for one you do not see."
+        help_text="Slug of the team, or of the department that has the quota; empty if you may not see it."
     )
     amount = serializers.CharField(help_text="Decimal: units of the pool now, unit-hours in a window.")
 

@@ -48,7 +48,7 @@ class TokenRequest(Body):
     scopes = List(child=Choice(Scope.choices), allow_empty=False)
     expires_at = Timestamp(
         required=False,
-        help_text="At most a year ahead, nor after the token of the request; if not given, 90 days or that.",
+        help_text="At most a year ahead, and not after the request's own token expires. Default: 90 days or that.",
     )
 
 

@@ -24,7 +24,7 @@ from portal.tenants.models import Membership, Role
 class MemberOut(serializers.ModelSerializer):
     team = serializers.CharField(source="team.slug")
     username = serializers.CharField(source="user.username")
-    active = serializers.BooleanField(source="user.is_active", help_text="Who is not active can do nothing.")
+    active = serializers.BooleanField(source="user.is_active", help_text="An inactive person has no access.")
 
     class Meta:
         model = Membership

@@ -134,7 +134,7 @@ class DeviceSchemaOut(serializers.Serializer):
     profiles = serializers.ListField(child=serializers.CharField())
     attributes = AttributeInfoOut(many=True)
     capacities = AttributeInfoOut(many=True)
-    shareable = serializers.BooleanField(help_text="Whether a device serves several claims, so that a part is taken.")
+    shareable = serializers.BooleanField(help_text="Whether a device can serve several claims, each with a part of it.")
 
 
 @extend_schema(responses=DeviceSchemaOut)

@@ -32,8 +32,8 @@ class PriceOut(serializers.Serializer):
 class NewPrice(Body):
     flavor = Text(max_length=63)
     per_gpu_hour = Amount(max_digits=20, decimal_places=services.DECIMALS)
-    currency = Text(required=False, max_length=3, help_text="That of all prices, if not given.")
-    valid_from = Timestamp(required=False, allow_null=True, help_text="Now, if not given.")
+    currency = Text(required=False, max_length=3, help_text="Default: the currency of all prices.")
+    valid_from = Timestamp(required=False, allow_null=True, help_text="Default: now.")
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 

@@ -44,8 +44,10 @@ class ProjectOut(serializers.ModelSerializer):
     team = serializers.CharField(source="team.slug")
     department = serializers.CharField(source="team.department.slug")
     object_limits = serializers.SerializerMethodField(help_text="Kind → how many objects of it the project may have.")
-    object_store_mib = serializers.SerializerMethodField(help_text="What they take in etcd at most: numbers × sizes.")
-    object_store_limit_mib = serializers.SerializerMethodField(help_text="What they may take, PROJECT_STORE_MIB.")
+    object_store_mib = serializers.SerializerMethodField(
+        help_text="The most that these objects can store in etcd: numbers × sizes."
+    )
+    object_store_limit_mib = serializers.SerializerMethodField(help_text="The limit for that, PROJECT_STORE_MIB.")
 
     class Meta:
         model = Project
@@ -76,9 +78,7 @@ class NewProject(Body):
     name = Text(max_length=100)
     team = Text(max_length=40)
     namespace = Text(required=False, max_length=63, help_text="Default: the slug.")
-    adopt = Boolean(
-        default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first."
-    )
+    adopt = Boolean(default=False, help_text="Whether to adopt an existing namespace. Its guard only warns at first.")
     pod_security = Choice(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
     egress = Choice(Egress.choices, default=Egress.NONE, help_text=EGRESS)
     exposure = Choice(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
@@ -131,7 +131,7 @@ class EndsOut(serializers.Serializer):
     namespace = serializers.ChoiceField(NAMESPACE_ENDS, help_text="kept if it was adopted.")
     remaining = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What still keeps the namespace of an archived project, in Kubernetes' words.",
+        help_text="What still keeps the namespace of an archived project, as Kubernetes reports it.",
     )
 
 

@@ -37,11 +37,11 @@ class QueueEntryOut(serializers.Serializer):
     requests = serializers.DictField(
         child=serializers.IntegerField(), help_text="Slices by offering; of a Job by resource."
     )
-    priority = serializers.CharField(help_text="A number where the priority has no name here.")
+    priority = serializers.CharField(help_text="A number if the priority has no name.")
     state = serializers.ChoiceField(STATES, help_text="Phase of an allocation, state of a Job.")
     reason = serializers.CharField()
     message = serializers.CharField()
-    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; may be empty.")
 
 
 class AheadOut(serializers.Serializer):
@@ -51,7 +51,7 @@ class AheadOut(serializers.Serializer):
 
 class PendingOut(QueueEntryOut):
     position = serializers.IntegerField(help_text="From 1.")
-    ahead = AheadOut(help_text="What waits before it in the team's queue, and asks in all.")
+    ahead = AheadOut(help_text="The workloads before it in the team's queue, and their total request.")
 
 
 class SideOut(serializers.Serializer):
@@ -62,15 +62,17 @@ class SideOut(serializers.Serializer):
 
 class QueueOut(serializers.Serializer):
     team = serializers.CharField()
-    ordered_by = serializers.ChoiceField(ORDERS, help_text="portal: its own order while Kueue does not answer.")
-    waiting = serializers.IntegerField(help_text="How many wait in all.")
+    ordered_by = serializers.ChoiceField(
+        ORDERS, help_text="portal: the portal's own order, while Kueue does not answer."
+    )
+    waiting = serializers.IntegerField(help_text="How many wait in total.")
     pending = PendingOut(many=True, help_text="Those from place `pending_from` on, at most `limit`.")
     pending_next = serializers.URLField(allow_null=True, help_text="The page with those that follow in `pending`.")
-    holding = QueueEntryOut(many=True, help_text="What has quota of the team: allocations and tenants' own Jobs.")
+    holding = QueueEntryOut(many=True, help_text="Workloads with quota of the team: allocations and tenants' own Jobs.")
     holding_next = serializers.URLField(allow_null=True, help_text="The page with those that follow in `holding`.")
     reserving = serializers.IntegerField(help_text="Workloads with quota reserved, tenants' own Jobs too.")
     admitted = serializers.IntegerField()
-    others_waiting = serializers.IntegerField(help_text="In queues of other teams in the same tree of departments.")
+    others_waiting = serializers.IntegerField(help_text="In the queues of other teams in the same tree of departments.")
     borrowed = serializers.IntegerField(help_text="Whole units of all pools; by pool in `lending`.")
     lent = serializers.IntegerField()
     lending = SideOut(many=True)
