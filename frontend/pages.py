@@ -19,7 +19,7 @@ from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable
 from portal.health import EXPECTED
 from portal.http import counters, early_refusals, person_limits
-from portal.http.middleware import AuthenticatedHttpRequest
+from portal.tenants.models import User
 
 log = structlog.get_logger(__name__)
 
@@ -27,9 +27,10 @@ P = ParamSpec("P")
 PORTAL_BUSY = Busy("Someone else holds what is needed just now.", hint="Try again in a moment.")
 
 
-class PageRequest(AuthenticatedHttpRequest):
+class PageRequest(HttpRequest):
     """A request of a signed-in person; ``htmx`` is true if htmx requests a part of a page."""
 
+    user: User
     htmx: HtmxDetails
 
 

@@ -3,7 +3,6 @@
 import re
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import structlog
 from django.conf import settings
@@ -13,17 +12,8 @@ from portal.audit import context
 from portal.core.errors import Busy, LengthRequired, Malformed, Problem, TooLarge
 from portal.http import client_address
 
-if TYPE_CHECKING:
-    from portal.tenants.models import User
-
 GetResponse = Callable[[HttpRequest], HttpResponse]
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-class AuthenticatedHttpRequest(HttpRequest):
-    """A request behind `login_required` or the API's authentication: `user` is never anonymous."""
-
-    user: "User"
 
 
 def request_id(get_response: GetResponse) -> GetResponse:

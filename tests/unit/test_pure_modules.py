@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def graph() -> grimp.ImportGraph:
-    return grimp.build_graph(*PACKAGES, include_external_packages=True, exclude_type_checking_imports=True)
+    return grimp.build_graph(*PACKAGES, include_external_packages=True)
 
 
 def pure_modules() -> list[str]:
