@@ -11,11 +11,13 @@ from typing import Any
 import click
 
 from portal.cli.client import Client
-from portal.cli.errors import INTERRUPTED
+from portal.cli.errors import INTERRUPTED, ProblemError
 from portal.cli.lookup import ALLOCATION
 from portal.cli.output import moment, say
 
 LOOK_EVERY_S = 1.0
+IN_PROGRESS_S = 3.0
+"""How long an interrupt waits for a request that the portal still works on: whoever sent SIGINT soon sends SIGKILL."""
 ENDED, LATE = 3, 4
 """Exit codes of waiting: ended before the awaited phase; timed out."""
 TERMINATED = 143
@@ -81,13 +83,25 @@ def _tell_what_stays(client: Client, awaited: Awaited) -> None:
 def _release(client: Client, awaited: Awaited) -> None:
     """Release it; if that fails, say how to."""
     try:
-        row = awaited.row = awaited.row or awaited.find(client)
+        row = awaited.row = awaited.row or _found(client, awaited)
         awaited.row = client.post(f"allocations/{row['id']}/release", {"reason": REASON})
     except click.ClickException as error:
         stays = _what_stays(awaited.row) if awaited.row else awaited.unseen
         click.echo(f"Interrupted, and not released: {error.format_message()} {stays}", err=True)
     else:
         click.echo(f"Interrupted. {_is_being_released(row)}", err=True)
+
+
+def _found(client: Client, awaited: Awaited) -> Row:
+    """Return what was requested, once the portal no longer answers that the request is in progress."""
+    deadline = time.monotonic() + IN_PROGRESS_S
+    while True:
+        try:
+            return awaited.find(client)
+        except ProblemError as error:
+            if error.problem.get("reason") != "in_progress" or time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK_EVERY_S)
 
 
 @contextmanager

@@ -3,16 +3,14 @@
 import json
 import signal
 import socket
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from allocations.models import Allocation
 from tests.support.cluster.waiting import eventually
+from tests.support.lost_answers import requests_kept_waiting, withholding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WAITS = ("request", "l40s/whole", "--project", "vision-train", "--name", "train", "--wait")
@@ -67,40 +65,6 @@ def test_an_interrupt_before_the_answer_names_the_key_that_asks_only_once(start,
     assert "--idempotency-key run-7" in err
 
 
-@contextmanager
-def withholding(url: str) -> Iterator[tuple[str, threading.Event]]:
-    """Relay connections to the portal, but not the answer on the first. Yield the address, and an event that tells of
-    that answer.
-    """
-    port, answered = int(url.rpartition(":")[2]), threading.Event()
-
-    def pump(source: socket.socket, target: socket.socket, *, withholds: bool = False) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                if withholds:
-                    answered.set()
-                else:
-                    target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-    def accept(connections: ExitStack, listener: socket.socket) -> None:
-        is_first = True
-        with suppress(OSError):
-            while True:
-                client = connections.enter_context(listener.accept()[0])
-                portal = connections.enter_context(socket.create_connection(("127.0.0.1", port)))
-                for source, target, withholds in ((client, portal, False), (portal, client, is_first)):
-                    options = {"withholds": withholds}
-                    threading.Thread(target=pump, args=(source, target), kwargs=options, daemon=True).start()
-                is_first = False
-
-    with ExitStack() as connections:
-        listener = connections.enter_context(socket.create_server(("127.0.0.1", 0)))
-        threading.Thread(target=accept, args=(connections, listener), daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", answered
-        listener.shutdown(socket.SHUT_RDWR)  # ends the wait for the next connection
-
-
 def test_on_request_an_interrupt_before_the_answer_releases_what_was_requested(start, signed_in, monkeypatch):
     with withholding(signed_in) as (address, answered):
         monkeypatch.setenv("GPU_PORTAL_URL", address)
@@ -110,6 +74,39 @@ def test_on_request_an_interrupt_before_the_answer_releases_what_was_requested(s
         _, err = process.communicate(timeout=30)
     assert (process.returncode, "is being released" in err) == (130, True)
     assert Allocation.objects.get().desired == Allocation.Desired.RELEASED
+
+
+def test_on_request_an_interrupt_waits_for_a_request_that_the_portal_still_works_on(
+    start, signed_in, monkeypatch, settings
+):
+    settings.PERSON_REQUESTS_AT_ONCE = 2  # as with a second web process
+    with withholding(signed_in, connections=0) as (address, answered):
+        monkeypatch.setenv("GPU_PORTAL_URL", address)
+        with requests_kept_waiting("vision-train") as is_one_waiting:
+            process = start(*WAITS, "--release-on-interrupt")
+            eventually(is_one_waiting)
+            begin = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            assert answered.wait(30)  # to the repeated request: in_progress
+        _, err = process.communicate(timeout=30)
+        assert time.monotonic() - begin < AT_ONCE_S
+    assert (process.returncode, "is being released" in err) == (130, True)
+    assert Allocation.objects.get().desired == Allocation.Desired.RELEASED
+
+
+def test_an_interrupt_that_cannot_learn_what_was_requested_ends_at_once_and_names_the_key(start, settings):
+    settings.PERSON_REQUESTS_AT_ONCE = 2  # as with a second web process
+    with requests_kept_waiting("vision-train") as is_one_waiting:
+        process = start(*WAITS, "--release-on-interrupt", "--idempotency-key", "run-7")
+        eventually(is_one_waiting)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert time.monotonic() - begin < AT_ONCE_S
+    assert process.returncode == 130
+    assert "Interrupted, and not released" in err
+    assert "--idempotency-key run-7" in err
+    eventually(Allocation.objects.exists)
 
 
 def test_a_timeout_says_what_stays_requested_too(run):
