@@ -11,6 +11,7 @@ run_timeout_s=${RUN_TIMEOUT_S:-3000}
 work=$(mktemp -d)
 export KUBECONFIG=$work/kubeconfig
 child=
+pauses='2 4 8'
 
 # Runs a command in the background and waits for it: bash traps a signal only between commands, and during `wait`.
 run() {
@@ -22,10 +23,11 @@ run() {
   return "$status"
 }
 
-# Repeats a command that exits with 1, as after a lost answer. All of them have the same effect when repeated.
+# Repeats a command that exits with 1. gpu-portal does after a lost answer as after a refusal, so that both are repeated;
+# with 2 after a mistake in the command line, with 3 and 4 from --wait. All have the same effect when repeated.
 retry() {
   local pause status
-  for pause in 2 4 8 0; do
+  for pause in $pauses 0; do
     status=0
     run "$@" || status=$?
     if [[ $status != 1 || $pause == 0 ]]; then return "$status"; fi
@@ -33,7 +35,8 @@ retry() {
   done
 }
 
-# Releases by name, since a signal may come before the answer to the request does.
+# Releases by name, since a signal may come before the answer to the request does. Repeats that too: the portal may
+# not answer, or may still be working on the request, and then the name is not there yet.
 finish() {
   local status=$?
   trap '' INT TERM
@@ -41,7 +44,8 @@ finish() {
     kill -TERM "$child" 2> /dev/null || true
     wait "$child" || true
   fi
-  gpu-portal release "$name" --reason "The pipeline ended with $status." || true
+  pauses='1 2 4'
+  retry gpu-portal release "$name" --reason "The pipeline ended with $status." || true
   rm -rf "$work"
   exit "$status"
 }

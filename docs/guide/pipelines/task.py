@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,34 +26,43 @@ OFFERING = os.environ.get("OFFERING", "h100/whole")
 HOURS = os.environ.get("HOURS", "1")  # bounds the cost if this machine is lost, and nobody is left to release
 QUEUE_TIMEOUT_S = float(os.environ.get("QUEUE_TIMEOUT_S", "1800"))
 RUN_TIMEOUT_S = float(os.environ.get("RUN_TIMEOUT_S", "3000"))  # a kubeconfig is valid for an hour at most
-HTTP_TIMEOUT_S = 30
+HTTP_TIMEOUT_S = float(os.environ.get("HTTP_TIMEOUT_S", "30"))
+HTTP_REPEATS = int(os.environ.get("HTTP_REPEATS", "20"))
 LOOK_EVERY_S = 2.0
 
 
+class Repeats(Retry):
+    """Repeats as Retry-After says, also what is in_progress: 409, while the first request with the key still runs."""
+
+    RETRY_AFTER_STATUS_CODES = Retry.RETRY_AFTER_STATUS_CODES | {409}
+
+
 def session() -> requests.Session:
-    """Return a session that repeats what got no answer or a busy one, and waits as long as Retry-After says.
+    """Return a session that repeats what got no answer or a busy one.
 
     Repeating a POST is safe: a request has an Idempotency-Key, and a release has its effect once anyway.
     """
     portal = requests.Session()
     portal.headers["Authorization"] = f"Bearer {os.environ['GPU_PORTAL_TOKEN']}"
-    retries = Retry(
-        total=6,
+    repeats = Repeats(
+        total=HTTP_REPEATS,
         backoff_factor=0.5,
+        backoff_max=3,
         status_forcelist=(429, 502, 503, 504),
         allowed_methods=None,
         raise_on_status=False,
     )
     for scheme in ("http://", "https://"):
-        portal.mount(scheme, HTTPAdapter(max_retries=retries))
+        portal.mount(scheme, HTTPAdapter(max_retries=repeats))
     return portal
 
 
 def call(portal: requests.Session, method: str, path: str, **options: Any) -> dict[str, Any]:
     answer = portal.request(method, f"{API}/{path}", timeout=HTTP_TIMEOUT_S, **options)
-    if answer.headers["Content-Type"].startswith("application/problem+json"):
+    if answer.headers.get("Content-Type", "").startswith("application/problem+json"):
         problem = answer.json()
-        raise RuntimeError(f"{problem['detail']} {problem['hint']} ({problem['reason']})")
+        error = requests.HTTPError if "Retry-After" in answer.headers else RuntimeError  # busy, or refused
+        raise error(f"{problem['detail']} {problem['hint']} ({problem['reason']})")
     answer.raise_for_status()
     body: dict[str, Any] = answer.json()
     return body
@@ -68,8 +77,12 @@ def request(portal: requests.Session, name: str) -> dict[str, Any]:
 
     try:
         return post()
-    except (KeyboardInterrupt, SystemExit):
-        release(portal, post())  # a signal came before the answer, which the same key brings again
+    except (KeyboardInterrupt, SystemExit, requests.RequestException) as error:  # no answer, yet perhaps its effect
+        ignore_signals()
+        if not isinstance(error, requests.RequestException):
+            with suppress(requests.RequestException, RuntimeError):
+                post()  # returns when the first one is done, whose key it has
+        release(portal, project=[PROJECT], name=[name], mine=True)
         raise
 
 
@@ -88,13 +101,21 @@ def allocation(portal: requests.Session, name: str) -> Iterator[dict[str, Any]]:
             row = call(portal, "GET", f"allocations/{row['id']}")
         yield row
     finally:
-        release(portal, row)
+        ignore_signals()
+        release(portal, ids=[row["id"]])
 
 
-def release(portal: requests.Session, row: dict[str, Any]) -> None:
+def ignore_signals() -> None:
+    """Let no second signal end the release."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    call(portal, "POST", f"allocations/{row['id']}/release", json={"reason": "The task has ended."})
+
+
+def release(portal: requests.Session, **which: Any) -> None:
+    answer = call(portal, "POST", "allocations/release", json={**which, "reason": "The task has ended."})
+    for row in answer["results"]:
+        if problem := row["problem"]:
+            raise RuntimeError(f"{row['id']} is not released. {problem['detail']} {problem['hint']}")
 
 
 def run_pod(portal: requests.Session, row: dict[str, Any], pod: str) -> str:
