@@ -59,6 +59,12 @@ def show(error: click.ClickException, *, as_json: bool) -> None:
     click.echo(json.dumps(problem, indent=2, ensure_ascii=False), err=True)
 
 
+def tell(detail: str, *, reason: str, as_json: bool) -> None:
+    """Print to standard error why a command ends early: the sentence, or a JSON document."""
+    said = json.dumps(document(reason, detail), indent=2, ensure_ascii=False) if as_json else detail
+    click.echo(said, err=True)
+
+
 def is_json_requested(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for JSON. Also true where the rest of it cannot be parsed."""
     asked = ("-ojson", "-o=json", "--output=json")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from portal.cli import waiting
+from portal.cli import jsonpath_template, waiting
 from portal.cli.allocations import timeline
 from portal.cli.client import Client
 from portal.cli.lookup import allocation_argument, find
@@ -46,9 +46,12 @@ def _watched(client: Client, id_: str) -> Iterator[dict[str, Any]]:
 
 
 def _print(client: Client, event: dict[str, Any]) -> None:
-    """Print one event: a line for people and in JSON, a document in YAML."""
+    """Print one event: a line for people, in JSON and by a template, a document in YAML."""
     if client.output.format == "json":
         click.echo(json.dumps(event, ensure_ascii=False))
+        return
+    if client.output.format == "jsonpath":
+        click.echo(jsonpath_template.render(client.output.template, event).removesuffix("\n"))
         return
     if client.output.format == "yaml":
         click.echo("---")

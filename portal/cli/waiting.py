@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from portal.cli.client import Client
-from portal.cli.errors import INTERRUPTED, ProblemError
+from portal.cli.errors import INTERRUPTED, ProblemError, tell
 from portal.cli.lookup import ALLOCATION
 from portal.cli.output import moment, say
 
@@ -69,15 +69,19 @@ def finish(client: Client, awaited: Awaited, phase: str, timeout: float, text: C
     if row["phase"] == "ended" != phase:
         sys.exit(ENDED)
     if row["phase"] != phase:
-        click.echo(f"Not {phase} within {timeout:g} s. {_what_stays(row)}", err=True)
+        _tell(client, "timeout", f"Not {phase} within {timeout:g} s. {_what_stays(row)}")
         sys.exit(LATE)
+
+
+def _tell(client: Client, reason: str, detail: str) -> None:
+    tell(detail, reason=reason, as_json=client.output.format == "json")
 
 
 def _tell_what_stays(client: Client, awaited: Awaited) -> None:
     if awaited.row is None:
-        click.echo(f"Interrupted before the portal answered. {awaited.unseen}", err=True)
+        _tell(client, "interrupted", f"Interrupted before the portal answered. {awaited.unseen}")
     else:
-        click.echo(f"Interrupted. {_what_stays(awaited.row)}", err=True)
+        _tell(client, "interrupted", f"Interrupted. {_what_stays(awaited.row)}")
 
 
 def _release(client: Client, awaited: Awaited) -> None:
@@ -87,9 +91,9 @@ def _release(client: Client, awaited: Awaited) -> None:
         awaited.row = client.post(f"allocations/{row['id']}/release", {"reason": REASON})
     except click.ClickException as error:
         stays = _what_stays(awaited.row) if awaited.row else awaited.unseen
-        click.echo(f"Interrupted, and not released: {error.format_message()} {stays}", err=True)
+        _tell(client, "not_released", f"Interrupted, and not released: {error.format_message()} {stays}")
     else:
-        click.echo(f"Interrupted. {_is_being_released(row)}", err=True)
+        _tell(client, "interrupted", f"Interrupted. {_is_being_released(row)}")
 
 
 def _found(client: Client, awaited: Awaited) -> Row:

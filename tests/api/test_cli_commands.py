@@ -7,6 +7,7 @@ import pytest
 from django.db import transaction
 
 from allocations.models import Allocation
+from portal.tenants import services as tenants
 from tests.support.cluster.waiting import eventually
 from tests.support.fleet import allocate
 from tests.support.pages import ended
@@ -55,6 +56,38 @@ def test_events_are_listed_and_watched_until_the_end(run, start, member, project
     out, err = watch.communicate(timeout=30)
     assert (watch.returncode, err) == (0, "")
     assert [json.loads(line)["message"] for line in out.splitlines()][-1] == "Released."
+
+
+def test_events_that_are_watched_by_a_template_are_a_line_each(run, member, project):
+    ended(allocate(member, project, name="train"), message="Released.")
+    lines = run("events", "train", "--watch", "-o", "jsonpath={.to_phase}: {.message}").stdout.splitlines()
+    assert len(lines) == len(json.loads(run("events", "train", "-o", "json").stdout)["results"]) > 1
+    assert lines[-1] == "ended: Released."
+
+
+def test_the_default_project_chooses_its_teams_queue(run, member, other_team, monkeypatch):
+    tenants.add_member(other_team, member, "member")
+    tenants.create_project(other_team, "language-chat", "Chat")
+    assert "several teams" in run("queue").stderr
+    monkeypatch.setenv("GPU_PORTAL_PROJECT", "language-chat")
+    assert run("queue", "-o", "jsonpath={.team}").stdout == "language"
+
+
+def test_the_default_projects_team_is_counted_for_in_offerings(run, member, project, monkeypatch):
+    allocate(member, project, name="train")
+    words = ("offerings", "-o", "json")
+    asked = run(*words, "--project", "vision-train").stdout
+    monkeypatch.setenv("GPU_PORTAL_PROJECT", "vision-train")
+    assert run(*words).stdout == asked
+
+
+def test_of_jobs_with_one_name_the_default_projects_is_meant(run, team, project, monkeypatch):
+    other = tenants.create_project(team, "vision-dev", "Vision development")
+    job("train", project.namespace)
+    here = job("train", other.namespace)
+    assert "Several are named train" in run("jobs", "train").stderr
+    monkeypatch.setenv("GPU_PORTAL_PROJECT", "vision-dev")
+    assert run("jobs", "train", "-o", "name").stdout == f"job/{here}\n"
 
 
 def test_open_opens_the_page_of_an_allocation(run, start, signed_in, member, project, tmp_path, monkeypatch):

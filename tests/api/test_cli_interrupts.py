@@ -109,6 +109,22 @@ def test_an_interrupt_that_cannot_learn_what_was_requested_ends_at_once_and_name
     eventually(Allocation.objects.exists)
 
 
+def test_an_interrupt_is_a_problem_document_with_json(start):
+    process = start(*WAITS, "-o", "json")
+    eventually(Allocation.objects.exists)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    found = json.loads(err)
+    assert (process.returncode, out, found["reason"]) == (130, "", "interrupted")
+    assert found["detail"].startswith("Interrupted")
+
+
+def test_a_timeout_is_a_problem_document_with_json(run):
+    found = json.loads(run(*WAITS, "--timeout", "0.2", "-o", "json").stderr)
+    assert found["reason"] == "timeout"
+    assert "stays requested" in found["detail"]
+
+
 def test_a_timeout_says_what_stays_requested_too(run):
     result = run(*WAITS, "--timeout", "0.2", "-o", "json")
     assert result.exit_code == 4

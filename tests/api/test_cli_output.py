@@ -15,6 +15,7 @@ from portal.cli.main import cli
 from portal.tenants import services as tenants
 from tests.support.fleet import allocate
 from tests.support.pages import ended
+from tests.support.queued import job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REQUEST = ("request", "l40s/whole", "--project", "vision-train")
@@ -94,6 +95,13 @@ def test_an_extension_with_a_key_is_made_only_once(run):
     run(*REQUEST, "--name", "train")
     first, again = (run("extend", "train", "--hours", "1", "--idempotency-key", "a").stdout for _ in range(2))
     assert first == again
+
+
+def test_names_of_jobs_and_ids_of_tokens_are_completed(run, project):
+    job("train", project.namespace)
+    made = json.loads(run("token", "create", "pipeline", "-o", "json").stdout)
+    assert completed("jobs", "tr") == ["train"]
+    assert str(made["id"]) in completed("token", "revoke", "")
 
 
 def test_names_are_completed(run, monkeypatch):
