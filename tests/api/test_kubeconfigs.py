@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from portal.cli.main import cli
 from portal.core.clock import now
 from portal.tenants.models import Project
+from tests.support.given_tokens import give_tokens
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +44,13 @@ def test_an_unknown_format_is_refused_with_those_that_there_are(team, project):
 
 def test_a_token_that_only_reads_gets_none(team, project):
     assert client(person(team), "read").get(URL).status_code == 403
+
+
+def test_no_cache_keeps_a_credential(team, project, monkeypatch):
+    give_tokens(monkeypatch)
+    answer = client(person(team)).post("/api/v1/credentials", {}, format="json")
+    assert (answer.status_code, answer.json()["token"]) == (201, "t1")
+    assert answer["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("words", [(), ("train", "--project", "vision-train")])

@@ -133,6 +133,28 @@ def test_a_revoked_token_of_the_portal_gets_no_new_credential(
     assert "unknown, revoked or expired" in done.stderr
 
 
+def test_the_command_writes_a_kubeconfig_that_kubectl_takes_for_its_owner_alone(
+    member: User, project: Project, shell: Callable[[User, str], Run], local: Local, tmp_path: Path
+) -> None:
+    run = shell(member, kubeconfig(client(member), project)["kubeconfig"])
+    assert run("get", "pods").returncode == 0
+    _, secret = tenants.issue_token(member, "command", ["read", "request"], timedelta(days=1))
+    file = tmp_path / "written"
+    home = tmp_path / member.username
+    env = {
+        "PATH": f"{home}:{os.environ['PATH']}",
+        "PYTHONPATH": str(REPOSITORY),
+        "HOME": str(home),
+        "GPU_PORTAL_URL": local.home.url,
+        "GPU_PORTAL_TOKEN": secret,
+    }
+    command = ["gpu-portal", "kubeconfig", "--project", project.slug, "--format", "token", "--file", str(file)]
+    subprocess.run([home / command[0], *command[1:]], check=True, timeout=60, env=env)
+    assert file.stat().st_mode & 0o777 == 0o600
+    taken = run("get", "pods", f"--kubeconfig={file}")
+    assert taken.returncode == 0, taken.stderr
+
+
 def test_a_viewer_reads_and_changes_nothing(viewer: User, project: Project, shell: Callable[[User, str], Run]) -> None:
     run = shell(viewer, kubeconfig(client(viewer), project)["kubeconfig"])
     eventually(lambda: run("get", "jobs").returncode == 0)

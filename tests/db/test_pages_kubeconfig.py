@@ -1,6 +1,9 @@
 """The page of a person's kubeconfig for a project."""
 
+import pytest
+
 from portal.tenants import services, structure
+from tests.support.given_tokens import give_tokens
 from tests.support.pages import browser_of, text
 from tests.support.people import person
 
@@ -30,3 +33,12 @@ def test_an_archived_project_has_none(team, project):
     structure.archive_project(project, actor="test")
     assert browser_of(lead).get(PAGE).status_code == 409
     assert PAGE not in text(browser_of(lead).get("/teams/vision"))
+
+
+@pytest.mark.parametrize(("format_", "has_token"), [("exec", False), ("token", True)])
+def test_no_cache_keeps_the_file(team, project, monkeypatch, format_, has_token):
+    give_tokens(monkeypatch)
+    answer = browser_of(person(team)).post(PAGE, {"format": format_})
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    assert (b"token: t1" in answer.content) is has_token
