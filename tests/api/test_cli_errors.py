@@ -3,7 +3,9 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -17,6 +19,41 @@ TOO_MANY = ("request", "l40s/whole", "--project", "vision-train", "--count", "6"
 def problem(result):
     assert result.stdout == ""
     return json.loads(result.stderr)
+
+
+@contextmanager
+def busy_once(status: str, pause_s: int) -> Iterator[tuple[str, list[float]]]:
+    """Serve an empty list, but first a busy answer. Yield the address, and the times of the requests."""
+    empty = json.dumps({"results": [], "next": None})
+    head = "Content-Type: application/json\r\nConnection: close\r\n"
+    answers = [
+        f"HTTP/1.1 {status}\r\n{head}Retry-After: {pause_s}\r\nContent-Length: 2\r\n\r\n{{}}",
+        f"HTTP/1.1 200 OK\r\n{head}Content-Length: {len(empty)}\r\n\r\n{empty}",
+    ]
+    times: list[float] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    times.append(time.monotonic())
+                    connection.recv(65536)
+                    connection.sendall(answer.encode())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", times
+        thread.join()
+
+
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests"])
+def test_a_busy_portal_is_asked_again_after_the_pause_that_it_names(run, monkeypatch, status):
+    with busy_once(status, pause_s=2) as (url, times):
+        monkeypatch.setenv("GPU_PORTAL_URL", url)
+        assert run("list").stdout == "No allocations.\n"
+    first, second = times
+    assert second - first >= 2
 
 
 @pytest.fixture
