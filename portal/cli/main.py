@@ -31,7 +31,7 @@ class Cli(click.Group):
             errors.show(error, as_json=errors.is_json_requested(arguments))
             sys.exit(error.exit_code)
         except click.Abort:
-            errors.tell("Interrupted.", reason="interrupted", as_json=errors.wants_json(arguments))
+            errors.tell("Interrupted.", reason="interrupted", as_json=errors.is_json_requested(arguments))
             sys.exit(errors.INTERRUPTED)
         sys.exit(code or 0)
 

@@ -237,7 +237,7 @@ def test_phase_outcome_and_priority_are_those_of_the_domain():
         ("GuardOut", "guard", Guard.values),
         ("PolicyBody", "reclaim", Reclaim.values),
         ("PolicyBody", "within", Within.values),
-        ("EndsOut", "namespace", ["deleted", "given_back"]),
+        ("EndsOut", "namespace", ["deleted", "kept"]),
     ],
 )
 def test_what_has_few_values_is_an_enumeration_of_them(component, member, values):

@@ -79,8 +79,10 @@ def test_the_database_is_restored_to_one_minute_ago(
     with under_fault(hidden_s=RESTORED_S):
         released = crowd.live()[:10]
         crowd.release(released)
-        for row in (former := [released[0], released[-1]]):
-            eventually(lambda pk=row.pk: Allocation.objects.exclude(ended_at=None).filter(pk=pk), within_s=RESTORED_S)
+        former = [released[0], released[-1]]
+        ended = Allocation.objects.filter(pk__in=[row.pk for row in former]).exclude(ended_at=None)
+        eventually(lambda: ended.count() == len(former), within_s=RESTORED_S)
+        for row in former:
             request_slices(row.requested_by, row.project, row.offering.key, name=row.name)
         eventually(lambda: time.monotonic() > taken_at + RESTORED_S, within_s=RESTORED_S + 5)
         live = {row.pk: row for row in crowd.live()}
@@ -97,8 +99,7 @@ def test_the_database_is_restored_to_one_minute_ago(
     adopted = Allocation.objects.filter(pk__in=live.keys() - kept)
     assert len(adopted) == len(live) - len(kept) > 0
     assert all(row.recovered for row in adopted)
-    ended = Allocation.objects.filter(pk__in=[row.pk for row in former])
-    assert {row.reason for row in ended} == {"name_recovered"}
+    assert {row.reason for row in ended.all()} == {"name_recovered"}
     assert {row.name for row in former} <= {row.name for row in adopted}
     after = _uids(kubectl, crowd)
     for row in active:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from deploy.local.home import REPOSITORY
-from tests.cluster.attacks.manifests import build
+from tests.support.cluster.manifests import build
 from tests.support.cluster import guide_tables
 
 GUIDE = REPOSITORY / "docs" / "guide" / "examples.md"
