@@ -13,7 +13,7 @@ def test_a_member_sees_from_the_queue_why_a_job_waits(open_page, member, project
     job("train", project.namespace)
     page = sign_in(open_page(), member)
     page.goto("/queues/vision")
-    expect(page.get_by_role("row", name="train")).to_contain_text("Give back what the team no longer needs")
+    expect(page.get_by_role("row", name="train")).to_contain_text("Release what the team no longer needs")
     page.get_by_role("link", name="train", exact=True).click()
     expect(page.get_by_role("heading", name="train")).to_be_visible()
     expect(page.locator("main")).to_contain_text("Place 1 of 1")

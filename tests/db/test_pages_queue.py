@@ -27,7 +27,7 @@ def test_the_queue_shows_who_waits_why_and_what_helps(client, member, project):
     assert f"/allocations/{row.pk}" in text
     assert f"/jobs/{uid}" in text
     assert "own Job in" in text
-    assert "Give back what the team no longer needs" in text
+    assert "Release what the team no longer needs" in text
     assert "Kueue does not answer" in text
 
 
