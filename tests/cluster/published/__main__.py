@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from deploy.local.home import REPOSITORY
-from tests.support.cluster.manifests import build
 from tests.support.cluster import guide_tables
+from tests.support.cluster.manifests import build
 
 GUIDE = REPOSITORY / "docs" / "guide" / "examples.md"
 FOLDER = Path(__file__).parent
