@@ -74,19 +74,21 @@ def test_the_database_is_restored_to_one_minute_ago(
     """Requests made since then are adopted from their leases, with the same objects and devices. Two of them have the
     names of others whose end was lost.
     """
+    crowd.request_slices(4)
+    eventually(lambda: len(_active(crowd)) > 1)
+    former = _active(crowd)[:2]
     dump = backup.dump(tmp_path / "portal.dump")
     taken_at = time.monotonic()
     with under_fault(hidden_s=RESTORED_S):
-        released = crowd.live()[:10]
-        crowd.release(released)
-        former = [released[0], released[-1]]
+        crowd.release(former)
+        crowd.release(crowd.live()[:10])
         ended = Allocation.objects.filter(pk__in=[row.pk for row in former]).exclude(ended_at=None)
         eventually(lambda: ended.count() == len(former), within_s=RESTORED_S)
         for row in former:
             request_slices(row.requested_by, row.project, row.offering.key, name=row.name)
         eventually(lambda: time.monotonic() > taken_at + RESTORED_S, within_s=RESTORED_S + 5)
         live = {row.pk: row for row in crowd.live()}
-        active = [row for row in live.values() if row.phase == Phase.ACTIVE]
+        active = _active(crowd)
         before = _uids(kubectl, crowd)
         for process in PORTAL:
             local.hold(process)
@@ -108,6 +110,10 @@ def test_the_database_is_restored_to_one_minute_ago(
         holds = [h for slot, h in witness.holds.items() if slot[:2] == (row.project.namespace, row.name)]
         assert holds
         assert all(hold[-1].ended is None for hold in holds), f"{row.name} lost its slices"
+
+
+def _active(crowd: Crowd) -> list[Allocation]:
+    return [row for row in crowd.live() if row.phase == Phase.ACTIVE]
 
 
 def _uids(kubectl: Kubectl, crowd: Crowd) -> dict[tuple[str, str, str, str], str]:
