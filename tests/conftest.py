@@ -6,12 +6,14 @@ Every answer of the REST API in any test is compared with the schema.
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings as django_settings
 from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
+from portal.http import counters, early_refusals
 from portal.tenants import services
 from portal.tenants.models import Project, Team, User
 from tests.support import api_contract
@@ -55,6 +57,15 @@ def answers_as_described() -> Iterator[None]:
     yield
     if found := dict.fromkeys(api_contract.differences):
         pytest.fail("\n".join(found), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def own_counters() -> Iterator[None]:
+    """Count a test's requests apart from those of the tests before it, which came from the same address."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counters, "PREFIX", f"gpu-portal:count:{uuid4().hex}")
+        patch.setattr(early_refusals, "_refusals", {})
+        yield
 
 
 @pytest.fixture

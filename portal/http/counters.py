@@ -13,6 +13,7 @@ from django.conf import settings
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+PREFIX = "gpu-portal:count"
 WINDOW_S = 60
 PAUSE_S = 5.0  # after a failure: a request must not wait for Redis' timeout each time
 _paused_until = 0.0
@@ -96,7 +97,7 @@ def hit(name: str, limit: int) -> int:
 def _window(name: str, window_s: int = WINDOW_S) -> tuple[str, int]:
     """Return the key of `name` for this window, and the seconds until the next."""
     window, passed = divmod(int(time.time()), window_s)
-    return f"gpu-portal:count:{name}:{window}", window_s - passed
+    return f"{PREFIX}:{name}:{window}", window_s - passed
 
 
 def _increment(store: redis.Redis, key: str, amount: int = 1, window_s: int = WINDOW_S) -> int:

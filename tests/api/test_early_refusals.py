@@ -24,7 +24,6 @@ addresses = (f"198.51.100.{number}" for number in count(1))
 def clock(monkeypatch):
     """One window of all limits; `clock` moves it."""
     monkeypatch.setattr(counters, "_paused_until", 0.0)
-    monkeypatch.setattr(early_refusals, "_refusals", {})
 
     def move(seconds):
         monkeypatch.setattr("portal.http.counters.time.time", lambda: NOW + seconds)
