@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from allocations.cluster import names
-from allocations.domain.allocation_spec import LeaseRecord
+from allocations.domain.allocation_spec import SPREAD, LeaseRecord
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import Snapshot
 from allocations.domain.observed_facts import workload_facts
@@ -27,7 +27,7 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> li
     reserving = lease_excess.reserving(snapshot)
     live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **filters).order_by()
     rows = live.annotate(is_custom_claim=Q(claim__isnull=False)).values_list(
-        *("pk", "name", "number", "count", "held_at", "is_custom_claim", "constraints__spread"),
+        *("pk", "name", "number", "count", "held_at", "is_custom_claim", f"constraints__{SPREAD}"),
         *("project__namespace", "offering__resource", "offering__flavor__path"),
     )
     found = [
