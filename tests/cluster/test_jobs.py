@@ -91,7 +91,7 @@ def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
     # Kueue orders by creation, which Kubernetes notes to the second.
     eventually(lambda: clock.now() > first.created_at + timedelta(seconds=1))
     waiting = [first, become(project, submit("second"), State.QUEUED, "WaitingForQuota")]
-    assert all(job.hint.startswith("Give back") for job in waiting)
+    assert all(job.hint.startswith("Release what the team no longer needs") for job in waiting)
     eventually(lambda: {job.name: queue.position(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
     body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
     assert body["ordered_by"] == "kueue"
