@@ -1,6 +1,6 @@
 """Fixtures for all tests: two teams, a project and a member; unit tests have no network.
 
-Every answer of the REST API in any test is compared with the schema.
+Every answer that the REST API gives in the test's own process is compared with the schema.
 """
 
 from collections.abc import Iterator
