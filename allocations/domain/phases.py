@@ -170,7 +170,7 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: f.released,
         Phase.RELEASING,
         "cleaning_up",
-        "Pods first, then the slice, then the lease; charged until the slice is seen free.",
+        "Pods first, then the slice, then the lease; charged until the slice is free.",
     ),
     PhaseRule(
         "its start is in the future",

@@ -84,9 +84,9 @@ def _release_one(client: Client, allocation: str, reason: str, *, waits: bool, t
 
 
 def _released(row: dict[str, Any]) -> str:
-    """Return what became of a release: what is not yet seen gone is releasing."""
+    """Return what became of a release: what has not ended yet is releasing."""
     if row["phase"] == "releasing":
-        return f"{row['name']} is releasing: charged until its slices are seen free"
+        return f"{row['name']} is releasing: charged until its slices are free"
     if row["phase"] == "ended":
         return f"{row['name']} has ended ({row['outcome']})"
     return f"{row['name']} is {row['phase']}, and ends without having started"

@@ -23,7 +23,7 @@ def three(run, member, project):
 
 def test_a_release_says_that_it_is_releasing(run, three):
     result = run("release", "a")
-    assert (result.exit_code, result.stdout) == (0, "a is releasing: charged until its slices are seen free\n")
+    assert (result.exit_code, result.stdout) == (0, "a is releasing: charged until its slices are free\n")
 
 
 def test_several_are_released_by_name(run, three):

@@ -1,7 +1,8 @@
 """Compares answers of the REST API with its OpenAPI schema.
 
 As the outermost middleware `watch` sees every answer below /api, whichever client asked. It changes none: what differs
-from the schema is added to `differences`, which a fixture reads.
+from the schema is added to the `differences` of the test in which it was requested, which a fixture reads. A live
+server may still answer when that test has ended, and its data is gone.
 """
 
 import gzip
@@ -38,10 +39,11 @@ def document() -> Schema:
 
 def watch(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
+        of_test = differences
         response = get_response(request)
         if request.path_info.startswith("/api/") and request.method != "OPTIONS":
             found = differences_of(request, response)
-            differences.extend(f"{request.method} {request.path_info} {response.status_code}: {each}" for each in found)
+            of_test.extend(f"{request.method} {request.path_info} {response.status_code}: {each}" for each in found)
         return response
 
     return middleware
