@@ -41,6 +41,18 @@ def kubeconfig(api: APIClient, project: Project, format_: str = "exec") -> dict[
     return given
 
 
+def signed_in(local: Local, user: User, home: Path, *, token: str = "plugin") -> dict[str, str]:
+    """Return the environment of a person's shell, with a token of this name."""
+    _, secret = tenants.issue_token(user, token, ["read", "request"], timedelta(days=1))
+    return {
+        "PATH": f"{home}:{os.environ['PATH']}",
+        "PYTHONPATH": str(REPOSITORY),
+        "HOME": str(home),
+        "GPU_PORTAL_URL": local.home.url,
+        "GPU_PORTAL_TOKEN": secret,
+    }
+
+
 @pytest.fixture
 def shell(local: Local, tmp_path: Path) -> Callable[[User, str], Run]:
     """Return a function that returns kubectl for a person with a kubeconfig and a signed-in `gpu-portal`."""
@@ -53,14 +65,7 @@ def shell(local: Local, tmp_path: Path) -> Callable[[User, str], Run]:
         program.chmod(0o700)
         file = home / "kubeconfig"
         file.write_text(content, encoding="utf-8")
-        _, secret = tenants.issue_token(user, "plugin", ["read", "request"], timedelta(days=1))
-        env = {
-            "PATH": f"{home}:{os.environ['PATH']}",
-            "PYTHONPATH": str(REPOSITORY),
-            "HOME": str(home),
-            "GPU_PORTAL_URL": local.home.url,
-            "GPU_PORTAL_TOKEN": secret,
-        }
+        env = signed_in(local, user, home)
         program_of = str(local.binaries / "kubectl")
 
         def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -138,16 +143,8 @@ def test_the_command_writes_a_kubeconfig_that_kubectl_takes_for_its_owner_alone(
 ) -> None:
     run = shell(member, kubeconfig(client(member), project)["kubeconfig"])
     assert run("get", "pods").returncode == 0
-    _, secret = tenants.issue_token(member, "command", ["read", "request"], timedelta(days=1))
-    file = tmp_path / "written"
-    home = tmp_path / member.username
-    env = {
-        "PATH": f"{home}:{os.environ['PATH']}",
-        "PYTHONPATH": str(REPOSITORY),
-        "HOME": str(home),
-        "GPU_PORTAL_URL": local.home.url,
-        "GPU_PORTAL_TOKEN": secret,
-    }
+    file, home = tmp_path / "written", tmp_path / member.username
+    env = signed_in(local, member, home, token="command")
     command = ["gpu-portal", "kubeconfig", "--project", project.slug, "--format", "token", "--file", str(file)]
     subprocess.run([home / command[0], *command[1:]], check=True, timeout=60, env=env)
     assert file.stat().st_mode & 0o777 == 0o600

@@ -58,8 +58,9 @@ def _is_granted(pk: UUID, now: datetime) -> bool:
 def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> list[Hold]:
     """Return the leases without a row, each with the use that it reserves.
 
-    After a restore of the database their rows are created again, if possible (``allocations.reconcile.recovery``). The
-    name of one may be that of another allocation: one that has ended, or one whose end the database has lost.
+    After a restore of the database their rows are created again, if possible (``allocations.reconcile.recovery``).
+    Another allocation may have the same name: it has ended, or it ended after the backup and is still live in the
+    database.
     """
     ids = {(hold.namespace, hold.name): hold.id for hold in with_row}
     leases = {
