@@ -38,6 +38,7 @@ class ApiClient:
         """Use the token that ``token`` returns at each call; without one act as the local administrator."""
         certs = home.certs
         self._server, self._token = home.apiserver, token
+        self._kinds: dict[str, dict[str, Object]] = {}
         self._pool = urllib3.PoolManager(
             ca_certs=str(certs / "ca.crt"),
             cert_file=None if token else str(certs / "admin.crt"),
@@ -60,6 +61,26 @@ class ApiClient:
         headers = {"Content-Type": content_type, **self._headers()}
         answer = self._pool.request(method, url, body=data, headers=headers)
         return Answer(answer.status, json.loads(answer.data))
+
+    def create(self, manifest: Object, namespace: str, *, dry_run: bool = False) -> Answer:
+        """Create the object in its own namespace, else in this one, as kubectl does: unknown fields are refused."""
+        namespace = manifest["metadata"].get("namespace", namespace)
+        path = self._collection(manifest["apiVersion"], manifest["kind"], namespace)
+        query = {
+            "fieldManager": "kubectl-create",
+            "fieldValidation": "Strict",
+            **({"dryRun": "All"} if dry_run else {}),
+        }
+        return self.call("POST", path, manifest, query)
+
+    def _collection(self, api_version: str, kind: str, namespace: str) -> str:
+        """Return the path of a kind's objects, by the API server's discovery, which is asked once for each version."""
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        if api_version not in self._kinds:
+            listed = self.call("GET", root).body.get("resources", [])
+            self._kinds[api_version] = {one["kind"]: one for one in listed if "/" not in one["name"]}
+        found = self._kinds[api_version][kind]
+        return f"{root}/namespaces/{namespace}/{found['name']}" if found["namespaced"] else f"{root}/{found['name']}"
 
     def _headers(self) -> dict[str, str]:
         return {"Accept": "application/json", **({"Authorization": f"Bearer {self._token()}"} if self._token else {})}

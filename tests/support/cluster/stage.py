@@ -53,6 +53,12 @@ class Person:
         assert done.returncode == 0, f"kubectl {shlex.join(arguments)}: {done.stderr}"
         return done.stdout
 
+    @property
+    def token(self) -> str | None:
+        """Return the token in the kubeconfig; None for the local administrator, who has a certificate."""
+        user: dict[str, str] = yaml.safe_load(self.kubeconfig.read_text())["users"][0]["user"]
+        return user.get("token")
+
     def get(self, kind: str, name: str) -> dict[str, Any]:
         return dict(json.loads(self.do("get", kind, name, "-o", "json")))
 
