@@ -1,8 +1,11 @@
 """Transitions by time alone: start, expiry, the end of a wait, a failed start, and the notice of an eviction."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -11,17 +14,58 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
-from portal.tenants.models import Project, User
-from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
+from portal.tenants.models import Project, Team, User
+from tests.support.cluster.allocations import held, intervals, release_all, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.tenants import own_projects
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
+WAITS_S = 90.0
 
 
-def test_an_allocation_expires_at_its_end(project: Project, member: User) -> None:
-    row = held(member, project, "l40s/whole", ends_at=clock.now() + timedelta(seconds=20))
-    wait_for(row, Phase.ENDED, within_s=60)
+@dataclass(frozen=True)
+class Waiting:
+    """Allocations of one project that wait for their times together."""
+
+    expiring: Allocation
+    extended: Allocation
+    starting_later: Allocation
+    short_after_a_wait: Allocation
+    giving_up: Allocation
+
+
+@pytest.fixture(scope="module")
+def own_project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
+    [project] = own_projects(vision, 1, kubectl)
+    yield project
+    release_all(project)
+
+
+@pytest.fixture(scope="module")
+def waiting(own_project: Project, member: User, kubectl: Kubectl) -> Waiting:
+    """Request them all at once: what each test waits for goes on while another waits."""
+
+    def requested(**fields: Any) -> Allocation:
+        return request_slices(member, own_project, "t4/shared", **fields)
+
+    now = clock.now()
+    rows = Waiting(
+        expiring=requested(ends_at=now + timedelta(seconds=20)),
+        extended=requested(ends_at=now + timedelta(seconds=25)),
+        starting_later=requested(starts_at=now + timedelta(seconds=5)),
+        short_after_a_wait=requested(hours=Decimal("0.005"), starts_at=now + timedelta(seconds=20)),
+        giving_up=requested(hours=1, give_up_at=now + timedelta(seconds=40)),
+    )
+    for row in (rows.expiring, rows.extended, rows.giving_up):
+        wait_for(row, Phase.ACTIVE)
+    services.extend(member, rows.extended, Decimal("0.5"))
+    deactivate(kubectl, rows.giving_up, False)
+    return rows
+
+
+def test_an_allocation_expires_at_its_end(waiting: Waiting) -> None:
+    row = wait_for(waiting.expiring, Phase.ENDED, WAITS_S)
     assert row.outcome == Outcome.EXPIRED
     end = intervals(row)[0].end
     assert end is not None
@@ -29,24 +73,42 @@ def test_an_allocation_expires_at_its_end(project: Project, member: User) -> Non
     assert end >= row.ends_at
 
 
-def test_an_extension_moves_the_end(project: Project, member: User) -> None:
-    row = held(member, project, "l40s/whole", ends_at=clock.now() + timedelta(seconds=25))
-    before = row.ends_at
-    assert before is not None
-    services.extend(member, row, Decimal("0.5"))
-    eventually(lambda: clock.now() > before + timedelta(seconds=2), within_s=60)
+def test_an_extension_moves_the_end(waiting: Waiting) -> None:
+    row = waiting.extended
+    first_end = waiting.expiring.created_at + timedelta(seconds=27)
+    eventually(lambda: clock.now() > first_end, within_s=WAITS_S)
     row.refresh_from_db()
     assert row.phase == Phase.ACTIVE
-    assert row.ends_at == before + timedelta(minutes=30)
+    assert waiting.expiring.ends_at is not None
+    assert row.ends_at == waiting.expiring.ends_at + timedelta(minutes=30, seconds=5)
 
 
-def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: User) -> None:
-    row = request_slices(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
-    assert (row.phase, row.phase_until) == (Phase.SCHEDULED, row.starts_at)
+def test_a_later_start_is_scheduled_and_starts_then(waiting: Waiting) -> None:
+    row = waiting.starting_later
+    assert (row.phase, row.phase_until) == (Phase.SCHEDULED, row.starts_at), "as the request returned it"
     wait_for(row, Phase.ACTIVE)
     assert row.held_at is not None
     assert row.starts_at is not None
     assert row.held_at >= row.starts_at
+
+
+def test_waiting_uses_no_hours_up(waiting: Waiting) -> None:
+    """Its hours, 18 seconds, are fewer than it waits for its start."""
+    row = wait_for(waiting.short_after_a_wait, Phase.ENDED, WAITS_S)
+    [held_once] = intervals(row)
+    assert (row.outcome, row.reason) == (Outcome.EXPIRED, "ends_at")
+    assert row.ends_at == held_once.start + timedelta(seconds=18)
+    assert held_once.end is not None
+    assert held_once.end >= row.ends_at
+
+
+def test_what_is_not_held_again_in_time_gives_up_waiting(waiting: Waiting) -> None:
+    row = wait_for(waiting.giving_up, Phase.ENDED, 2 * WAITS_S)
+    assert (row.outcome, row.reason) == (Outcome.EXPIRED, "gave_up_waiting")
+    assert row.held_until is not None
+    assert row.give_up_at is not None
+    assert row.ended_at is not None
+    assert row.ended_at >= row.held_until + (row.give_up_at - row.created_at)
 
 
 def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_after_three_tries(
@@ -125,22 +187,6 @@ def refreshed(row: Allocation) -> Allocation:
     return row
 
 
-def test_waiting_uses_no_hours_up(project: Project, member: User) -> None:
-    """The hours are fewer than it waits for its start."""
-    wait, hours = timedelta(seconds=20), Decimal("0.005")
-    row = request_slices(member, project, "l40s/whole", hours=hours, starts_at=clock.now() + wait)
-    assert row.ends_at is None
-    wait_for(row, Phase.ACTIVE, within_s=60)
-    eventually(lambda: refreshed(row).ends_at is not None)
-    assert row.ends_at == intervals(row)[0].start + timedelta(seconds=18)
-    wait_for(row, Phase.ENDED, within_s=60)
-    end = intervals(row)[0].end
-    assert (row.outcome, row.reason) == (Outcome.EXPIRED, "ends_at")
-    assert end is not None
-    assert row.ends_at is not None
-    assert end >= row.ends_at
-
-
 def test_an_eviction_keeps_the_hours_that_are_left(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "l40s/whole", hours=1)
     eventually(lambda: refreshed(row).ends_at is not None)
@@ -152,18 +198,6 @@ def test_an_eviction_keeps_the_hours_that_are_left(project: Project, member: Use
     wait_for(row, Phase.ACTIVE, within_s=60)
     eventually(lambda: refreshed(row).ends_at is not None)
     assert row.ends_at == intervals(row)[1].start + timedelta(hours=1) - row.held_before
-
-
-def test_what_is_not_held_again_in_time_gives_up_waiting(project: Project, member: User, kubectl: Kubectl) -> None:
-    row = held(member, project, "l40s/whole", hours=1, give_up_at=clock.now() + timedelta(seconds=40))
-    paused(kubectl, row)
-    assert row.held_until is not None
-    assert row.give_up_at is not None
-    until = row.held_until + (row.give_up_at - row.created_at)
-    wait_for(row, Phase.ENDED, within_s=120)
-    assert (row.outcome, row.reason) == (Outcome.EXPIRED, "gave_up_waiting")
-    assert row.ended_at is not None
-    assert row.ended_at >= until
 
 
 def test_what_is_never_held_gives_up_waiting(project: Project, member: User, kubectl: Kubectl) -> None:
