@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import psutil
 import pytest
 import requests
 
@@ -29,7 +30,7 @@ from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Role, Scope, Team, User
-from tests.cluster.hostile_member import aftermath, attacks, etcd, measures, probes, tally, web
+from tests.cluster.hostile_member import aftermath, attacks, etcd, measures, probes, processors, tally, web
 from tests.cluster.hostile_member.__main__ import Task
 from tests.cluster.hostile_member.activities import measured
 from tests.cluster.hostile_member.calls import AttackContext
@@ -46,7 +47,7 @@ from tests.support.cluster.tenants import own_namespace, own_projects, token_of
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
-CALM_S = 90.0
+CALM_S = 120.0
 HELD = ("own-1", "own-2")
 """The attacker's allocations: many small requests with few devices."""
 PORTAL_LOGS = ("worker", "beat", "watcher")
@@ -214,16 +215,21 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
         probes.size(Etcd(local.home), sizes),
     ]
 
+    used = [processors.sample(_pids(local))]
     calm_until = time.monotonic() + CALM_S
     calm = measured(at_work, lambda: time.monotonic() >= calm_until)
+    used.append(processors.sample(_pids(local)))
     before, sizes[:] = sizes[-1], []
     attack = AttackProcess(task, tmp_path)
     try:
+        used.append(processors.sample(_pids(local)))
         attacked = measured(at_work, attack.is_over)
+        used.append(processors.sample(_pids(local)))
         tallies = attack.tallies()
     finally:
         attack.kill()
     report(*measures.table(calm.series, attacked.series), _growth(before, sizes), *tally.table(kinds, tallies))
+    report(processors.line("without him", *used[:2]), processors.line("with him", *used[2:]))
     report(*tally.details(kinds, tallies))
 
     names = attacker.names()
@@ -240,6 +246,14 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     ]
     assert not wrong, "\n".join(wrong)
     assert _readiness(local) == readiness
+
+
+def _pids(local: Local) -> dict[str, int]:
+    """Return the processes of the stack, the web process with the limits of production and the attacker among them."""
+    children = {" ".join(child.cmdline()): child.pid for child in psutil.Process().children()}
+    own = {"web (production limits)": "gunicorn", "the attacker": "tests.cluster.hostile_member"}
+    found = {name: pid for name, text in own.items() for command, pid in children.items() if text in command}
+    return local.pids() | found
 
 
 def _readiness(local: Local) -> dict[str, str]:

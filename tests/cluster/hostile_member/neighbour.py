@@ -51,11 +51,12 @@ class Neighbour:
     def activities(self) -> list[Activity]:
         """Return the activities. The people sign in alternately, each as rarely as the limit per name allows.
 
-        Without a pause between holds they would keep two cores busy, and any other load would double their times.
+        The pauses are so long that the team alone keeps two cores less than half busy: on a machine that is busy anyway
+        any other load doubles the times.
         """
         return [
-            *(Activity(partial(self._hold, offering), pause_s=3.0) for offering in OFFERINGS),
-            Activity(self._pages(), pause_s=1.0),
+            *(Activity(partial(self._hold, offering), pause_s=6.0) for offering in OFFERINGS),
+            Activity(self._pages(), pause_s=3.0),
             Activity(partial(self._sign_in, cycle(self._logins)), pause_s=4.0),
         ]
 
