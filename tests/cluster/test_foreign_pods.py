@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
 from allocations.capacity import flavor_devices
 from allocations.capacity.snapshot import CapacitySnapshot
@@ -27,6 +28,7 @@ def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
     """A pod that tolerates the node's taint requests all but four CPU: less than one GPU's share is left. Memory, pod
     slots and all of the node's GPUs are free.
     """
+    eventually(lambda: set(present().values_list("name", flat=True)) == gpu_nodes(kubectl))
     gpus = gpus_by_node(offering)
     eventually(lambda: free(offering) == gpus.total())
     apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
@@ -57,7 +59,15 @@ def gpus_by_node(key: str) -> Counter[str]:
     flavor = Offering.objects.select_related("flavor").get(key=key).flavor
     if flavor.path == "dra":
         return Counter(gpu.node for gpu in flavor_devices.of_flavors([flavor])[flavor.pk].gpus)
-    return Counter({node.name: int(node.capacity["gpu"]) for node in flavor.nodes.all()})
+    return Counter({node.name: int(node.capacity["gpu"]) for node in present().filter(flavor=flavor)})
+
+
+def present() -> QuerySet[Node]:
+    return Node.objects.filter(present=True)
+
+
+def gpu_nodes(kubectl: Kubectl) -> set[str]:
+    return set(kubectl("get", "nodes", "-l", "nvidia.com/gpu.present=true", "-o", "name").replace("node/", "").split())
 
 
 def cpu_left(kubectl: Kubectl, node: str) -> int:
