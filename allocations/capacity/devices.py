@@ -48,11 +48,6 @@ class SliceShape:
     replicas: int = 1
 
 
-def parent_gpu(device: str) -> str:
-    """Return the name of the GPU that a DRA device belongs to: its own name, or that of a MIG device's parent."""
-    return device.partition("-mig-")[0]
-
-
 def occupancy(geometry: Geometry, gpu: PhysicalGpu) -> Occupancy:
     """Return the placements of the GPU's MIG devices in use; None if the whole GPU is in use, or may be."""
     placements = [layouts.known_placement(geometry, device) for device in gpu.allocated]

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models.fields.json import KT
 
-from allocations.capacity.devices import PhysicalGpu, SliceShape, parent_gpu
+from allocations.capacity.devices import PhysicalGpu, SliceShape
 from allocations.capacity.packing import FlavorDevices
 from allocations.models import MirrorObject
 from quotas.catalog import geometry, published
+from quotas.catalog.layouts import parent_gpu
 from quotas.catalog.models import Device, Flavor, Offering
 from quotas.catalog.nvidia import CLIQUE_LABEL, DRA_DRIVER
 

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from allocations.capacity.devices import parent_gpu
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
 from allocations.domain.observed_facts import claim_facts, pod_facts
 from quotas.catalog import blocked_capacity, dra_resources, layouts
 from quotas.catalog.blocked_capacity import BlockedCapacity, NodeUse, Supplied
 from quotas.catalog.geometry import COMPUTE_SLICES
+from quotas.catalog.layouts import parent_gpu
 from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.nvidia import DRA_DRIVER

@@ -9,7 +9,6 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from allocations.capacity import geometry_lookup
-from allocations.capacity.devices import parent_gpu
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain import held_time
@@ -26,7 +25,7 @@ from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants.models import User
 from portal.workqueue import targets
-from quotas.catalog.layouts import known_placement
+from quotas.catalog.layouts import known_placement, parent_gpu
 from quotas.catalog.models import Device
 from quotas.costs import selectors as costs
 from quotas.metering.models import UsageInterval

@@ -177,6 +177,11 @@ def known_placement(geometry: Geometry, device: str) -> Placement | None:
         return None
 
 
+def parent_gpu(device: str) -> str:
+    """Return the name of the GPU that a DRA device belongs to: its own name, or that of a MIG device's parent."""
+    return device.partition("-mig-")[0]
+
+
 def device_label(profile: str) -> str:
     """Return a profile as in a device's name: without dots, and with `+` as a hyphen, since it is a DNS label."""
     return profile.replace(".", "").replace("+", "-")

@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from allocations.capacity import geometry_lookup
-from allocations.capacity.devices import parent_gpu
 from allocations.domain.objects import Slice
 from allocations.models import Allocation
-from quotas.catalog.layouts import device_label, known_placement, label_of_device
+from quotas.catalog.layouts import device_label, known_placement, label_of_device, parent_gpu
 from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.models import Kind, Offering
 from quotas.metering.models import UsageInterval
