@@ -65,6 +65,8 @@ class PodFacts(NodeRequests, _PriorityClass):
     job: NotRequired[str]
     """The uid of its Job."""
     job_name: NotRequired[str]
+    owner_kind: NotRequired[str]
+    """The kind of its controller, such as DaemonSet."""
     scheduled_at: NotRequired[str]
     extended_claim: NotRequired[str]
     """The name of the ResourceClaim that the scheduler created for its extended resources."""
@@ -98,6 +100,8 @@ class ResourceClaimFacts(TypedDict):
     """The UUID of the GPU that each request selects, "" if it selects none."""
     pod: NotRequired[str]
     """The uid of the pod that the scheduler created it for."""
+    owner_kind: NotRequired[str]
+    """The kind of its controller, such as Pod."""
 
 
 class NodeAllocatable(TypedDict):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.domain.observed_facts import PublishedDevice, device_class_facts, node_facts, slice_facts
 from allocations.reconcile import mirror, node_usage, pool_names
-from allocations.reconcile.metering import job_ledger
+from allocations.reconcile.metering import capacity_ledger, job_ledger
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
@@ -17,6 +17,7 @@ from quotas.catalog.discovery import discover
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.sync import sync
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
+from quotas.metering.capacity import open_units
 
 RECHECK_AFTER = timedelta(seconds=60)
 """How often it is reconciled while part of a node is blocked: the portal's own pods change that without a wake-up."""
@@ -28,6 +29,7 @@ def reconcile_inventory(cluster: str) -> datetime | None:
     New flavors or pools enqueue the platform and the projects.
     """
     with advisory_lock(targets.inventory(cluster)):
+        units = open_units(cluster)
         snapshot = mirror.of_nodes(cluster)
         names, used_names = catalog.known_names(cluster)
         found = discover(
@@ -46,6 +48,7 @@ def reconcile_inventory(cluster: str) -> datetime | None:
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
+        capacity_ledger.add_values(cluster, units, found)
     return clock.now() + RECHECK_AFTER if is_blocked else None
 
 

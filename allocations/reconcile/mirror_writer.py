@@ -21,7 +21,7 @@ from allocations.models import Allocation, AppliedObject, MirrorObject, WatchSta
 from allocations.reconcile import change_targets, mirror
 from allocations.reconcile.engine import applied as applied_objects
 from allocations.reconcile.engine.plan import DELETED
-from allocations.reconcile.metering import job_ledger, ledger
+from allocations.reconcile.metering import capacity_ledger, foreign_use, job_ledger, ledger
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.usage_pace import UsagePace
 from portal.core.reading import Columns, read_tables
@@ -58,9 +58,13 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
             rows[observation.ref] = _write(cluster, change)
             relevant.append(change)
             job_ledger.record(cluster, observation, change.old)
+            foreign_use.record(cluster, change, holders)
+            if observation.live:
+                capacity_ledger.record(cluster, [change])
             affected |= _sync_ledger(cluster, change, holders, is_known=change_targets.is_own_write(change, applied))
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
+        capacity_ledger.record(cluster, [change for change in relevant if not change.new.live])
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)
         workqueue.enqueue(*affected)
@@ -119,6 +123,8 @@ def record_list(
         for start in range(0, len(observations), BATCH_SIZE):
             batch = [replace(o, at=last_seen_at) for o in observations[start : start + BATCH_SIZE]]
             record_observations(cluster, batch)
+        capacity_ledger.record_listed(cluster, kind.name, last_seen_at)
+        foreign_use.record_listed(cluster, kind.name, last_seen_at)
         record_sync(cluster, (kind, resource_version, listed_at))
         workqueue.enqueue(*change_targets.missing_object_targets(cluster, kind, listed, resource_version))
 

@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from portal.core.admin import ReadOnlyAdmin
-from quotas.metering.models import UsageInterval
+from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
 
 
 @admin.register(UsageInterval)
@@ -9,3 +9,17 @@ class UsageIntervalAdmin(ReadOnlyAdmin):
     list_display = ("slot", "holder_id", "offering", "count", "unused", "start", "end", "team", "project", "member")
     list_filter = ("team", "flavor", "kind", "unused", "estimated_end")
     search_fields = ("holder_id", "slot", "device_uuid")
+
+
+@admin.register(CapacityInterval)
+class CapacityIntervalAdmin(ReadOnlyAdmin):
+    list_display = ("node", "name", "count", "available", "state", "flavor", "offered", "start", "end")
+    list_filter = ("cluster", "flavor", "kind", "state", "offered", "estimated_start", "estimated_end")
+    search_fields = ("node", "name", "uuid")
+
+
+@admin.register(ForeignUse)
+class ForeignUseAdmin(ReadOnlyAdmin):
+    list_display = ("node", "name", "count", "consumer_kind", "namespace", "consumer", "owner_kind", "start", "end")
+    list_filter = ("cluster", "kind", "consumer_kind", "owner_kind", "estimated_start", "estimated_end")
+    search_fields = ("node", "namespace", "consumer")

@@ -1,4 +1,4 @@
-"""The usage ledger: which slices were held by whom and when. Every cost is computed from it."""
+"""The ledger: which slices were held by whom and when, and which GPUs there were. Every cost is computed from it."""
 
 from fractions import Fraction
 from typing import ClassVar
@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from portal.clusters.models import Cluster
+from quotas.metering import units
+from quotas.metering.units import FoundUnit, Unit, Value
 
 
 class UsageInterval(models.Model):
@@ -92,3 +94,136 @@ class UsageInterval(models.Model):
     def gpus(self) -> Fraction:
         """Return the whole-GPU equivalents held: the share of one slice times the count."""
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count
+
+
+class CapacityInterval(models.Model):
+    """The time `[start, end)` in which a node had `count` units, of which `available` could be used; `end` is null
+    while it does.
+
+    A unit is a physical GPU that DRA names (`kind` gpu, one unit a row), or one of a resource of the device plugin.
+    MIG devices of a GPU belong to it and have no row. Append-only, as the usage ledger.
+
+    `state` says why units are not available. The catalogue adds, once it knows them, the flavor, the GPUs that one unit
+    is, and whether the flavor is offered; until then they are empty. What changes them begins a new interval.
+    """
+
+    class Kind(models.TextChoices):
+        GPU = units.GPU, "GPU named by DRA"
+        RESOURCE = units.RESOURCE, "resource of the device plugin"
+
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
+    node = models.CharField(max_length=253)
+    kind = models.CharField(max_length=8, choices=Kind)
+    name = models.CharField(max_length=127, help_text="of the device in its pool, or of the resource")
+    uuid = models.CharField(max_length=64, blank=True)
+    start = models.DateTimeField()
+    end = models.DateTimeField(null=True, blank=True)
+    estimated_start = models.BooleanField(default=False)
+    estimated_end = models.BooleanField(default=False)
+    count = models.PositiveIntegerField()
+    available = models.PositiveIntegerField()
+    state = models.CharField(max_length=16, blank=True)
+    labels = models.JSONField(default=dict, help_text="the labels or attributes that decide flavor and value")
+    flavor = models.CharField(max_length=63, blank=True)
+    gpus_numerator = models.PositiveIntegerField(null=True, blank=True)
+    gpus_denominator = models.PositiveIntegerField(null=True, blank=True)
+    offered = models.BooleanField(null=True, blank=True)
+    source_start = models.JSONField()
+    source_end = models.JSONField(null=True, blank=True)
+    recorded_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-start", "cluster", "node", "name")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="capacity_ends_after_start"
+            ),
+            models.CheckConstraint(
+                condition=Q(end__isnull=True, source_end__isnull=True, estimated_end=False)
+                | Q(end__isnull=False, source_end__isnull=False),
+                name="capacity_end_has_evidence",
+            ),
+            models.CheckConstraint(condition=Q(available__lte=F("count")), name="capacity_available_at_most_all"),
+            models.CheckConstraint(
+                condition=Q(flavor="", gpus_numerator=None, gpus_denominator=None, offered=None)
+                | Q(gpus_numerator__isnull=False, gpus_denominator__gt=0, offered__isnull=False),
+                name="capacity_valued_whole",
+            ),
+            models.UniqueConstraint(
+                fields=("cluster", "node", "kind", "name"),
+                condition=Q(end__isnull=True),
+                name="capacity_one_open_per_unit",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=("end", "start"), name="capacity_window"),
+            models.Index(fields=("cluster",), condition=Q(offered=None), name="capacity_without_value"),
+            models.Index(fields=("cluster", "node", "kind", "name", "-end"), name="capacity_unit_end"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.name} [{self.start:%F %T}, {self.end or '...'})"
+
+    @property
+    def unit(self) -> Unit:
+        return Unit(self.node, self.kind, self.name)
+
+    @property
+    def found(self) -> FoundUnit:
+        return FoundUnit(self.count, self.available, self.state, self.uuid, self.labels)
+
+    @property
+    def value(self) -> Value | None:
+        """Return what the catalogue has added; None until it has."""
+        if self.gpus_numerator is None or self.gpus_denominator is None:
+            return None
+        return Value(self.flavor, Fraction(self.gpus_numerator, self.gpus_denominator), bool(self.offered))
+
+
+class ForeignUse(models.Model):
+    """The time `[start, end)` in which a pod or claim without an allocation used `count` units of a node's GPUs.
+
+    `slot` is that of the usage interval by which a queued Job is charged for the same use, if there is one; what none
+    covers is unmanaged. Append-only.
+    """
+
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
+    slot = models.CharField(max_length=400)
+    node = models.CharField(max_length=253)
+    kind = models.CharField(max_length=8, choices=CapacityInterval.Kind)
+    name = models.CharField(max_length=127, help_text="of the device in its pool, or of the resource")
+    count = models.PositiveBigIntegerField(help_text="units of a resource, shares of a device that several claims use")
+    consumer_kind = models.CharField(max_length=40, help_text="Pod or ResourceClaim")
+    consumer = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64)
+    namespace = models.CharField(max_length=63)
+    owner_kind = models.CharField(max_length=63, blank=True, help_text="kind of the controller, e.g. DaemonSet")
+    start = models.DateTimeField()
+    end = models.DateTimeField(null=True, blank=True)
+    estimated_start = models.BooleanField(default=False)
+    estimated_end = models.BooleanField(default=False)
+    revision_start = models.BigIntegerField()
+    revision_end = models.BigIntegerField(null=True, blank=True)
+    recorded_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-start", "slot")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="foreign_use_ends_after_start"
+            ),
+            models.UniqueConstraint(
+                fields=("slot", "uid"), condition=Q(end__isnull=True), name="foreign_use_one_open_per_slot"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=("end", "start"), name="foreign_use_window"),
+            models.Index(fields=("uid",), condition=Q(end__isnull=True), name="foreign_use_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.consumer}: {self.slot} [{self.start:%F %T}, {self.end or '...'})"

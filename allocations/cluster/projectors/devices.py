@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from allocations.cluster import gpu_selector
-from allocations.cluster.projectors.fields import Raw, controller, iso_time, whole
+from allocations.cluster import gpu_selector, names
+from allocations.cluster.projectors.fields import Raw, controller, controller_kind, iso_time, whole
 from allocations.domain.observed_facts import (
     AllocatedDevice,
     DeviceClassFacts,
@@ -28,8 +28,11 @@ def claim(raw: Raw) -> ResourceClaimFacts:
     }
     if admin_devices:
         facts["admin_devices"] = admin_devices
-    if pod := _pod(raw.get("metadata", {})):
+    metadata = raw.get("metadata", {})
+    if pod := _pod(metadata):
         facts["pod"] = pod["uid"]
+    if names.ALLOCATION not in metadata.get("labels", {}) and (owner_kind := controller_kind(metadata)):
+        facts["owner_kind"] = owner_kind
     return facts
 
 

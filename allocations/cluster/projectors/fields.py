@@ -44,3 +44,13 @@ def controller(metadata: Raw, kind: str) -> Owner | None:
     owners = metadata.get("ownerReferences", ())
     controllers = (o for o in owners if o.get("controller") and o["kind"] == kind)
     return next((Owner(name=o["name"], uid=o["uid"]) for o in controllers), None)
+
+
+KIND_LENGTH = 63
+"""Kinds are at most as long as a DNS label; an owner reference may say anything."""
+
+
+def controller_kind(metadata: Raw) -> str:
+    """Return the kind of the object's controller, cut to KIND_LENGTH; "" if it has none."""
+    owners = (str(owner["kind"]) for owner in metadata.get("ownerReferences", ()) if owner.get("controller"))
+    return next(owners, "")[:KIND_LENGTH]

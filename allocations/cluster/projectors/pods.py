@@ -1,7 +1,7 @@
 """Facts about pods. Pure."""
 
 from allocations.cluster import names
-from allocations.cluster.projectors.fields import Raw, conditions, controller, iso_time
+from allocations.cluster.projectors.fields import Raw, conditions, controller, controller_kind, iso_time
 from allocations.cluster.projectors.pod_requests import gpu_requests, node_requests
 from allocations.domain.observed_facts import PodFacts
 from quotas.catalog.discovery import GPU_TAINT
@@ -38,6 +38,8 @@ def pod(raw: Raw) -> PodFacts | None:
         facts["holder"] = True
     if job:
         facts["job"], facts["job_name"], facts["scheduled_at"] = job["uid"], job["name"], scheduled.get("at", "")
+    if names.ALLOCATION not in labels and (owner_kind := controller_kind(metadata)):
+        facts["owner_kind"] = owner_kind
     if extended_claim:
         facts["extended_claim"] = extended_claim
     if hold_class.startswith(names.HOLD):

@@ -1,0 +1,98 @@
+"""The capacity ledger beside the cluster's own nodes and ResourceSlices."""
+
+from collections import defaultdict
+from datetime import timedelta
+from fractions import Fraction
+
+import pytest
+
+from portal.core import clock
+from quotas.metering import fleet_hours
+from quotas.metering.models import CapacityInterval, ForeignUse
+from quotas.metering.parts import Category
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.hardware import Apply, Command, Read, Switch, gpu_pod
+from tests.support.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+MICROSECOND = timedelta(microseconds=1)
+BUILT_IN = {"h100": 16, "a100": 8, "l40s": 8, "t4": 8}
+"""GPUs by flavor, as in deploy/local/fleet.yaml."""
+
+
+def gpus_by_flavor() -> dict[str, Fraction]:
+    found: dict[str, Fraction] = defaultdict(Fraction)
+    for row in CapacityInterval.objects.filter(end=None):
+        if row.value:
+            found[row.flavor] += row.count * row.value.gpus
+    return found
+
+
+def of(node: str, name: str) -> list[CapacityInterval]:
+    return list(CapacityInterval.objects.filter(node=node, name=name).order_by("start", "pk"))
+
+
+def state(node: str, name: str) -> tuple[int, str] | None:
+    last = of(node, name)[-1:]
+    return (last[0].available, last[0].state) if last and last[0].end is None else None
+
+
+def published(read: Read) -> set[tuple[str, str]]:
+    """Return node and name of every unit that the cluster has now: GPUs of slices, and GPU resources of nodes."""
+    slices = [one["spec"] for one in read("resourceslices")["items"] if one["spec"]["driver"] == "gpu.nvidia.com"]
+    gpus = {
+        (one["nodeName"], device["name"].partition("-mig-")[0]) for one in slices for device in one.get("devices", ())
+    }
+    resources = {
+        (node["metadata"]["name"], name)
+        for node in read("nodes")["items"]
+        for name, amount in node["status"]["capacity"].items()
+        if name.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) and amount != "0"
+    }
+    return gpus | resources
+
+
+def recorded() -> set[tuple[str, str]]:
+    return set(CapacityInterval.objects.filter(end=None).values_list("node", "name"))
+
+
+def test_the_ledger_has_what_the_cluster_has(read: Read):
+    eventually(lambda: recorded() == published(read))
+    eventually(lambda: BUILT_IN.items() <= gpus_by_flavor().items())
+
+
+def test_a_node_that_comes_and_goes_begins_and_ends_its_capacity(one_more: Switch, fleet: Command, read: Read):
+    before = clock.now()
+    node = one_more("h100")["h100"]
+    eventually(lambda: state(node, "gpu-7") == (1, ""))
+    eventually(lambda: of(node, "gpu-7")[-1].flavor == "h100")
+    fleet("taint", f"{node}/gpu-7", "--xid", "79")
+    eventually(lambda: state(node, "gpu-7") == (0, "tainted"))
+    fleet("heal", f"{node}/gpu-7")
+    eventually(lambda: state(node, "gpu-7") == (1, ""))
+    fleet("node", "down", node)
+    eventually(lambda: state(node, "gpu-7") == (0, "node_not_ready"))
+    fleet("node", "up", node)
+    eventually(lambda: state(node, "gpu-7") == (1, ""))
+    rows = [row for row in of(node, "gpu-7") if row.start >= before]
+    assert [row.start for row in rows[1:]] == [row.end for row in rows[:-1]]
+    assert {row.flavor for row in rows} == {"h100"}
+    assert not any(row.estimated_start or row.estimated_end for row in rows)
+    fleet("--extra", "h100=0")
+    eventually(lambda: state(node, "gpu-7") is None)
+
+
+def test_a_pod_without_an_allocation_is_unmanaged_from_its_node_until_it_is_gone(
+    one_more: Switch, apply: Apply, kubectl: Kubectl, namespace: str
+):
+    start, node = clock.now(), one_more("l40s")["l40s"]
+    apply(gpu_pod("unmanaged", "nvidia.com/gpu", 2, node))
+    eventually(lambda: ForeignUse.objects.filter(consumer="unmanaged", node=node, count=2, end=None).exists())
+    eventually(lambda: of(node, "nvidia.com/gpu")[-1].flavor == "l40s")
+    kubectl("delete", "pod", "unmanaged", "--namespace", namespace, "--grace-period=1")
+    ended = eventually(lambda: ForeignUse.objects.filter(consumer="unmanaged", node=node).exclude(end=None).first())
+    assert ended is not None
+    assert ended.end is not None
+    [hours] = [one for one in fleet_hours.by_flavor(start, clock.now()) if one.flavor == "l40s"]
+    assert hours.is_balanced
+    assert hours.parts[Category.UNMANAGED] * 3600 == 2 * Fraction((ended.end - ended.start) // MICROSECOND, 1_000_000)

@@ -1,0 +1,179 @@
+"""The record of GPUs that pods and claims use without an allocation."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from allocations.cluster import names
+from allocations.cluster.kinds import KINDS
+from allocations.models import Allocation
+from allocations.reconcile.mirror_writer import record_list, record_observations
+from portal.tenants.models import Project, Team, User
+from quotas.metering.models import ForeignUse
+from tests.support.clusters import LOCAL
+from tests.support.fleet import allocate, fleet
+from tests.support.observed import at, seen
+
+pytestmark = pytest.mark.django_db
+SLOT = "local/pod:trainer/nvidia.com/gpu"
+
+
+OF_TRAIN: dict[str, Any] = {
+    "namespace": "vision-train",
+    "labels": {names.MANAGED: "true", names.ALLOCATION: "train"},
+}
+
+
+@pytest.fixture
+def train(team: Team, member: User, project: Project) -> Allocation:
+    fleet(team)
+    return allocate(member, project, name="train")
+
+
+def pod(
+    revision: int = 1,
+    phase: str = "Running",
+    node: str = "l40s-0",
+    gpus: int = 2,
+    resource: str = "nvidia.com/gpu",
+    **metadata: Any,
+) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"limits": {resource: str(gpus)}} if gpus else {}}
+    names = {"name": "trainer", "namespace": "elsewhere", "uid": "trainer", "resourceVersion": str(revision)}
+    spec = {"nodeName": node, "containers": [container], "tolerations": [{"key": "nvidia.com/gpu"}]}
+    return {"kind": "Pod", "metadata": names | metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def claim(revision: int, *devices: str, driver: str = "gpu.nvidia.com", **metadata: Any) -> dict[str, Any]:
+    results = [{"request": "r", "driver": driver, "pool": "h100-0", "device": device} for device in devices]
+    status = {"allocation": {"devices": {"results": results}}} if devices else {}
+    names = {"name": "one", "namespace": "elsewhere", "uid": "claim-1", "resourceVersion": str(revision)}
+    return {"kind": "ResourceClaim", "metadata": names | metadata, "status": status}
+
+
+def watch(second: float, body: dict[str, Any], *, gone: bool = False) -> None:
+    record_observations(LOCAL, [seen(body, second, gone=gone)])
+
+
+def history() -> list[tuple[str, int, datetime, datetime | None]]:
+    rows = ForeignUse.objects.order_by("start", "slot")
+    return [(row.slot, row.count, row.start, row.end) for row in rows]
+
+
+def test_a_pod_uses_gpus_from_its_node_until_it_has_finished():
+    watch(0, pod(1, "Pending", node=""))
+    watch(10, pod(2))
+    watch(20, pod(3))
+    watch(60, pod(4, "Succeeded"))
+    watch(70, pod(5, "Succeeded"), gone=True)
+    assert history() == [(SLOT, 2, at(10), at(60))]
+
+
+def test_a_deleted_pod_uses_nothing_any_more():
+    watch(0, pod())
+    watch(60, pod(2), gone=True)
+    assert history() == [(SLOT, 2, at(0), at(60))]
+
+
+def test_namespace_and_controller_tell_whose_it_is():
+    owner = {"kind": "DaemonSet", "name": "dcgm", "uid": "d", "controller": True}
+    watch(0, pod(ownerReferences=[owner]))
+    row = ForeignUse.objects.get()
+    assert (row.namespace, row.consumer_kind, row.consumer, row.owner_kind) == (
+        "elsewhere",
+        "Pod",
+        "trainer",
+        "DaemonSet",
+    )
+    assert (row.node, row.kind, row.name) == ("l40s-0", "resource", "nvidia.com/gpu")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pod(gpus=0),
+        pod(**OF_TRAIN),
+        claim(1, "gpu-0", driver="other.example"),
+        claim(1, "gpu-0", **OF_TRAIN),
+    ],
+    ids=["a pod without GPUs", "a pod of an allocation", "another driver's claim", "a claim of an allocation"],
+)
+def test_what_uses_no_gpus_or_has_an_allocation_is_not_recorded(body: dict[str, Any], train: Allocation):
+    watch(0, body)
+    assert history() == []
+
+
+def test_each_device_of_a_claim_is_a_use_while_it_is_allocated():
+    watch(0, claim(1))
+    watch(10, claim(2, "gpu-0", "gpu-1"))
+    watch(60, claim(3))
+    assert history() == [("local/h100-0/gpu-0", 1, at(10), at(60)), ("local/h100-0/gpu-1", 1, at(10), at(60))]
+
+
+def test_a_device_that_another_claim_takes_over_is_a_use_of_its_own():
+    watch(0, claim(1, "gpu-0"))
+    other = claim(2, "gpu-0", name="two", uid="claim-2")
+    watch(60, other)
+    watch(60, claim(3))
+    assert [(row.uid, row.start, row.end) for row in ForeignUse.objects.order_by("start")] == [
+        ("claim-1", at(0), at(60)),
+        ("claim-2", at(60), None),
+    ]
+
+
+def test_a_use_that_becomes_an_allocations_ends(train: Allocation):
+    watch(0, pod(namespace=train.project.namespace))
+    watch(60, pod(2, **OF_TRAIN))
+    assert history() == [(SLOT, 2, at(0), at(60))]
+
+
+def test_a_label_alone_is_no_allocation(train: Allocation):
+    watch(0, pod(labels=OF_TRAIN["labels"]))
+    watch(10, claim(1, "gpu-0", **OF_TRAIN | {"labels": {names.ALLOCATION: "no-such"}}))
+    assert len(history()) == 2
+
+
+def test_a_use_that_a_list_dates_before_its_last_end_begins_there():
+    watch(0, claim(1, "gpu-0"))
+    watch(60, claim(2))
+    record_observations(LOCAL, [seen(claim(3, "gpu-0"), 50, live=False)])
+    assert [row[2:] for row in history()] == [(at(0), at(60)), (at(60), None)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pod(ownerReferences=[{"kind": "K" * 300, "name": "a", "uid": "u", "controller": True}]),
+        pod(resource="nvidia.com/" + "a" * 63),
+        pod(gpus=3_000_000_000),
+        pod(gpus=10**30),
+    ],
+    ids=["the kind of an owner", "the name of a resource", "many GPUs", "more GPUs than a number has room for"],
+)
+def test_whatever_a_pod_says_can_be_recorded(body: dict[str, Any]):
+    watch(0, body)
+    assert len(history()) == 1
+
+
+def test_what_a_list_does_not_have_ended_at_its_last_sighting_estimated():
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 1, at(0))
+    record_list(LOCAL, KINDS["Pod"], [], 2, at(60))
+    row = ForeignUse.objects.get()
+    assert (row.end, row.estimated_start, row.estimated_end) == (at(0), True, True)
+
+
+def test_a_list_records_what_was_there_before_foreign_use_was_recorded():
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 1, at(0))
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(1, "gpu-0"), 0, live=False)], 1, at(0))
+    ForeignUse.objects.all().delete()
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 60, live=False)], 2, at(60))
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(1, "gpu-0"), 60, live=False)], 2, at(60))
+    assert {row.slot for row in ForeignUse.objects.filter(end=None)} == {SLOT, "local/h100-0/gpu-0"}
+
+
+def test_an_event_that_changes_no_use_writes_nothing():
+    watch(0, pod())
+
+    watch(10, pod(2, deletionTimestamp="2026-11-02T12:00:30Z"))
+    assert history() == [(SLOT, 2, at(0), None)]
