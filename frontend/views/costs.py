@@ -6,11 +6,14 @@ from django.views.decorators.http import require_safe
 
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
+from frontend.presenters import fleet_hours
 from frontend.presenters.costs import table
 from portal.core import clock
 from portal.core.errors import Invalid
+from portal.tenants import access
 from quotas.costs import windows
 from quotas.costs.selectors import Costs, visible_costs
+from quotas.metering.fleet_hours import by_flavor
 
 WINDOWS = {
     "today": "today",
@@ -22,6 +25,8 @@ WINDOWS = {
     "lastmonth": "last month",
 }
 KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department", "node", "allocation")
+FLEET_DAYS = 31
+"""The most days of which the GPU-hours of the fleet are shown: they are computed from every interval in the window."""
 UNKNOWN = {
     "node": "not known: a device plugin names no node",
     "member": "not known: Jobs submitted with kubectl name nobody",
@@ -31,17 +36,33 @@ UNKNOWN = {
 @require_safe
 @page
 def costs(request: PageRequest) -> HttpResponse:
-    """Show usage and cost of all teams the person may see. The address takes any window and key of REST."""
+    """Show usage and cost of all teams the person may see, and to platform staff the GPU-hours of the fleet.
+
+    The address takes any window and key of REST.
+    """
     window = request.GET.get("window") or "7d"
     aggregate = request.GET.get("aggregate") or "project"
-    context: dict[str, object] = {"window": window, "aggregate": aggregate, "keys": KEYS, "problem": None}
+    context: dict[str, object] = {
+        "window": window,
+        "aggregate": aggregate,
+        "keys": KEYS,
+        "problem": None,
+        "fleet_lines": None,
+    }
     context["windows"] = WINDOWS if window in WINDOWS else {**WINDOWS, window: window}
+    now = clock.now()
     try:
-        found = visible_costs(request.user, windows.parse(window, clock.now()), [aggregate])
+        span = windows.parse(window, now)
+        found = visible_costs(request.user, span, [aggregate])
     except Invalid as problem:
         context |= {"problem": problem, "table": None}
         return show(request, "frontend/costs.html", context, status=problem.status)
     context["table"] = table(found, _names(request, aggregate, found))
+    if access.sees_all(request.user):
+        end = max(span.start, min(span.end, now))
+        context["fleet_days"] = FLEET_DAYS
+        if end - span.start <= FLEET_DAYS * windows.DAY:
+            context["fleet_lines"] = fleet_hours.lines(by_flavor(span.start, end))
     return show(request, "frontend/costs.html", context)
 
 

@@ -1,0 +1,172 @@
+"""Reads the ledger as accounts: the capacity of a GPU, or of a resource of a flavor, and its uses in a window.
+
+A GPU that DRA names is an account. What the device plugin counts is one for each flavor and resource, since Kubernetes
+names neither the GPU nor, until a pod runs, the node of a hold (ADR 10). What is reserved and names no device, such as
+the unused part of a queued Job's quota, is in an account without a name.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import NamedTuple, TypeVar
+
+from django.db.models import Min, Model, Q, QuerySet
+
+from quotas.catalog import layouts, published, usable_part
+from quotas.catalog.mig_tables import Geometry, geometry_of
+from quotas.catalog.models import Flavor, Kind, Offering
+from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
+from quotas.metering.parts import Account, CapacitySpan, Category, Fits, UsageSpan
+from quotas.metering.units import GPU, Value
+
+Row = TypeVar("Row", bound=Model)
+Span = tuple[datetime, datetime | None]
+ONE = Fraction(1)
+FOREVER = datetime.max.replace(tzinfo=UTC)
+
+
+class AccountKey(NamedTuple):
+    """``node`` is "" where capacity is counted over the nodes of a flavor, ``name`` that of the GPU or the resource."""
+
+    cluster: str
+    flavor: str
+    node: str
+    name: str
+
+
+@dataclass
+class _Collected:
+    capacity: list[CapacitySpan] = field(default_factory=list)
+    uses: list[UsageSpan] = field(default_factory=list)
+
+
+def read(start: datetime, end: datetime) -> dict[AccountKey, Account]:
+    """Return the accounts that have capacity or use in ``[start, end)``, in a fixed number of queries.
+
+    Capacity that the catalogue does not know yet is left out. Before a cluster's capacity was recorded there was as
+    much as was held, and nothing is known of the rest. Held uses are charged what the usage ledger says, others their
+    weight.
+    """
+    offerings = {row.key: row for row in Offering.objects.select_related("flavor")}
+    since = dict(CapacityInterval.objects.order_by().values_list("cluster").annotate(Min("start")))
+    collected: dict[AccountKey, _Collected] = defaultdict(_Collected)
+    units: dict[tuple[str, str, str], list[CapacityInterval]] = defaultdict(list)
+    for row in _within(CapacityInterval.objects.exclude(offered=None), start, end):
+        if value := row.value:
+            units[row.cluster_id, row.node, row.name].append(row)
+            collected[_key_of_capacity(row)].capacity.append(_capacity(row, value))
+    charged: dict[str, list[Span]] = defaultdict(list)
+    for usage in _within(UsageInterval.objects.all(), start, end):
+        charged[usage.slot].append((usage.start, usage.end))
+        account = collected[_key_of_usage(usage, offerings)]
+        account.uses.append(_held(usage, offerings.values()))
+        known_since = since.get(usage.cluster_id, end)
+        if usage.start < known_since:
+            account.capacity.append(CapacitySpan(usage.start, min(usage.end or known_since, known_since), usage.gpus))
+    for foreign in _within(ForeignUse.objects.all(), start, end):
+        name = layouts.parent_gpu(foreign.name) if foreign.kind == GPU else foreign.name
+        for row in units[foreign.cluster_id, foreign.node, name]:
+            collected[_key_of_capacity(row)].uses += _unmanaged(foreign, row, charged[foreign.slot], offerings.values())
+    fits = _fits(offerings.values())
+    return {
+        key: Account(one.capacity, one.uses, is_gpu=bool(key.node), fits=fits.get(key.flavor) if key.node else None)
+        for key, one in collected.items()
+    }
+
+
+def uncovered(start: datetime, end: datetime, covers: Iterable[Span]) -> list[tuple[datetime, datetime]]:
+    """Return the times of ``[start, end)`` that none of these intervals covers; one with an end of None is open."""
+    found = []
+    for begin, until in sorted(covers, key=lambda one: one[0]):
+        if start < begin and start < end:
+            found.append((start, min(begin, end)))
+        start = max(start, until or FOREVER)
+    return [*found, (start, end)] if start < end else found
+
+
+def _within(rows: QuerySet[Row], start: datetime, end: datetime) -> QuerySet[Row]:
+    return rows.filter(Q(end=None) | Q(end__gt=start), start__lt=end)
+
+
+def _key_of_capacity(row: CapacityInterval) -> AccountKey:
+    return AccountKey(row.cluster_id, row.flavor, row.node if row.kind == GPU else "", row.name)
+
+
+def _capacity(row: CapacityInterval, value: Value) -> CapacitySpan:
+    """Return the capacity; all of it is unavailable where its flavor is not offered."""
+    unavailable = row.count - row.available if value.offered else row.count
+    return CapacitySpan(row.start, row.end, row.count * value.gpus, unavailable * value.gpus)
+
+
+def _key_of_usage(row: UsageInterval, offerings: Mapping[str, Offering]) -> AccountKey:
+    if row.device:
+        return AccountKey(row.cluster_id, row.flavor, row.node, layouts.parent_gpu(row.device))
+    offering = offerings.get(row.offering)
+    return AccountKey(row.cluster_id, row.flavor, "", offering.resource if offering else "")
+
+
+def _held(row: UsageInterval, offerings: Iterable[Offering]) -> UsageSpan:
+    """Return the use; on a GPU it takes the whole part that its device is, even if it is charged less."""
+    whole = _part_of_gpu(row.device, row.count, row.flavor, offerings) if row.device else None
+    weight = max(row.gpus, whole or row.gpus)
+    return UsageSpan(str(row.key), row.start, row.end, weight, Category.HELD, row.device, charge=row.gpus)
+
+
+def _unmanaged(
+    foreign: ForeignUse, row: CapacityInterval, charged: Iterable[Span], offerings: Iterable[Offering]
+) -> Iterator[UsageSpan]:
+    """Yield the foreign use of a unit while it has the capacity of ``row``, without the times in ``charged``."""
+    gpus = row.value.gpus if row.value else Fraction(0)
+    weight = foreign.count * gpus
+    if foreign.kind == GPU:
+        weight = gpus * (_part_of_gpu(foreign.name, foreign.count, row.flavor, offerings) or ONE)
+    begin, until = max(foreign.start, row.start), min(foreign.end or FOREVER, row.end or FOREVER)
+    for number, (since, to) in enumerate(uncovered(begin, until, charged)):
+        key = f"foreign/{foreign.pk}/{row.pk}/{number}"
+        yield UsageSpan(key, since, to, weight, Category.UNMANAGED, foreign.name if foreign.kind == GPU else "", weight)
+
+
+def _part_of_gpu(device: str, count: int, flavor: str, offerings: Iterable[Offering]) -> Fraction | None:
+    """Return the part of its GPU that a device is: of a MIG device its profile's, of shares as many as it has; None
+    for a profile that is no offering.
+    """
+    label = layouts.label_of_device(device)
+    for one in offerings:
+        if one.flavor.name != flavor:
+            continue
+        if label and one.kind == Kind.MIG and layouts.device_label(one.profile) == label:
+            return one.gpu_share
+        if not label and one.kind == Kind.SHARED:
+            return min(ONE, count * one.gpu_share)
+    return None if label else ONE
+
+
+def _fits(offerings: Iterable[Offering]) -> dict[str, Fits]:
+    """Return by flavor what offered slices can take of a GPU with dynamic MIG beside what is in use."""
+    parts: dict[str, dict[str, Fraction]] = defaultdict(dict)
+    flavors: dict[str, Flavor] = {}
+    for one in offerings:
+        if one.flavor.partitionable:
+            flavors[one.flavor.name] = one.flavor
+            if not one.hidden and one.kind in {Kind.MIG, Kind.WHOLE}:
+                parts[one.flavor.name][one.profile] = one.gpu_share
+    geometries = {
+        name: published.from_document(flavor.geometry) or geometry_of(flavor.product, flavor.memory_mib)
+        for name, flavor in flavors.items()
+    }
+    return {name: _fit(geometry, parts[name]) for name, geometry in geometries.items() if geometry}
+
+
+def _fit(geometry: Geometry, parts: Mapping[str, Fraction]) -> Callable[[tuple[str, ...]], Fraction]:
+    """``parts`` are {profile, "" for a whole GPU: part of a GPU} of what is offered."""
+
+    def fits(devices: tuple[str, ...]) -> Fraction:
+        if not devices and "" in parts:
+            return ONE
+        placements = [layouts.known_placement(geometry, device) for device in devices]
+        occupied = [place for place in placements if place is not None]
+        return usable_part.of_gpu(geometry, occupied, parts) if len(occupied) == len(devices) else Fraction(0)
+
+    return fits

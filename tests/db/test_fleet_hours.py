@@ -1,0 +1,239 @@
+"""GPU-hours of the fleet by category, from the intervals in the database."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from portal.tenants.models import User
+from quotas.catalog.models import Offering
+from quotas.metering import accounts, capacity, fleet_hours, foreign
+from quotas.metering import services as metering
+from quotas.metering.foreign import Use
+from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
+from tests.support.clusters import LOCAL
+from tests.support.fleet import fleet
+from tests.support.pages import browser_of, text
+from tests.support.people import person
+from tests.support.quotas import attribution, hour, used
+
+pytestmark = pytest.mark.django_db
+SEEN = {"kind": "test"}
+ONE = Fraction(1)
+RESOURCES = {Unit(f"l40s-{n}", RESOURCE, "nvidia.com/gpu"): FoundUnit(4, 4) for n in range(2)}
+GPUS = {Unit("h100-0", GPU, f"gpu-{n}"): FoundUnit(1, 1) for n in range(2)}
+H100 = {"offering": "h100/whole", "flavor": "h100", "node": "h100-0"}
+
+
+@pytest.fixture(autouse=True)
+def catalog(db: None) -> None:
+    fleet()
+
+
+def record(
+    units: Mapping[Unit, FoundUnit], at: float, *, flavor: str = "", gpus: Fraction = ONE, offered: bool = True
+) -> None:
+    """Record units of a flavor, by default of the one that their node is named after."""
+    capacity.record(LOCAL, {unit.node: SEEN for unit in units}, lambda before: {**before, **units}, hour(at))
+    values = {unit: Value(flavor or unit.node.rpartition("-")[0], gpus, offered) for unit in units}
+    capacity.add_values(LOCAL, capacity.open_units(LOCAL), values)
+
+
+def hours(flavor: str, start: float = 0, end: float = 10) -> dict[str, Fraction]:
+    """Return the GPU-hours by category, without those of zero."""
+    [found] = [one for one in fleet_hours.by_flavor(hour(start), hour(end)) if one.flavor == flavor]
+    assert found.is_balanced
+    return {category.value: amount for category, amount in found.parts.items() if amount}
+
+
+def hold_gpu(name: str, start: float, end: float, **values: Any) -> None:
+    key = uuid4()
+    slot = f"{LOCAL}/h100-0/{name}"
+    metering.open_interval(key, uuid4(), slot, hour(start), attribution(**H100 | values), 1, SEEN)
+    metering.close_interval(key, hour(end), SEEN)
+
+
+def use_without_allocation(start: float, end: float, node: str, name: str, kind: str, slot: str = "") -> None:
+    slot = slot or f"{LOCAL}/pod:1/{name}"
+    use = Use(slot, node, kind, name, 1, "Pod", "trainer", "1", "elsewhere")
+    foreign.begin(LOCAL, [use], hour(start), 1, estimated=False)
+    foreign.end(LOCAL, "1", [slot], hour(end), 2, estimated=False)
+
+
+def test_what_nobody_held_is_idle():
+    record(RESOURCES, 0)
+    used(hour(0), hour(5), 3)
+    assert hours("l40s") == {"held": 15, "idle": 65}
+
+
+def test_a_hold_beyond_the_window_counts_within_it():
+    record(RESOURCES, 0)
+    used(hour(-5), None, 2)
+    assert hours("l40s", 1, 2) == {"held": 2, "idle": 6}
+
+
+def test_the_gpus_of_a_node_that_is_not_ready_are_unavailable_but_what_is_held_stays_held():
+    record(GPUS, 0)
+    hold_gpu("gpu-0", 0, 10)
+    record({unit: FoundUnit(1, 0, "node_not_ready") for unit in GPUS}, 4)
+    assert hours("h100") == {"held": 10, "idle": 4, "unavailable": 6}
+
+
+def test_what_is_not_offered_is_unavailable():
+    record(RESOURCES, 0, offered=False)
+    assert hours("l40s") == {"unavailable": 80}
+
+
+def test_pods_without_an_allocation_are_unmanaged():
+    record(RESOURCES, 0)
+    use_without_allocation(2, 6, "l40s-0", "nvidia.com/gpu", RESOURCE)
+    assert hours("l40s") == {"unmanaged": 4, "idle": 76}
+
+
+def test_claims_without_an_allocation_are_unmanaged():
+    record(GPUS, 0)
+    use_without_allocation(2, 6, "h100-0", "gpu-1", GPU, f"{LOCAL}/h100-0/gpu-1")
+    assert hours("h100") == {"unmanaged": 4, "idle": 16}
+
+
+def test_what_a_queued_job_is_charged_for_is_not_unmanaged_too():
+    record(GPUS, 0)
+    use_without_allocation(2, 8, "h100-0", "gpu-1", GPU, f"{LOCAL}/h100-0/gpu-1")
+    hold_gpu("gpu-1", 3, 7, member="")
+    assert hours("h100") == {"held": 4, "unmanaged": 2, "idle": 14}
+
+
+def test_what_no_offered_slice_fits_is_stranded():
+    """Beside a 1g.10gb at memory slice 0, a GPU of which only whole GPUs are offered can give nothing."""
+    flavor = Offering.objects.get(key="h100/whole").flavor
+    flavor.partitionable = True
+    flavor.save()
+    record(GPUS, 0)
+    hold_gpu("gpu-0-mig-1g10gb-19-0", 0, 10, gpu_share=Fraction(1, 7))
+    assert hours("h100") == {"held": Fraction(10, 7), "stranded": Fraction(60, 7), "idle": 10}
+
+
+def test_use_beyond_the_capacity_that_is_left_stays_charged():
+    record(RESOURCES, 0)
+    used(hour(0), hour(10), 8)
+    gone = {unit: FoundUnit(2, 2) for unit in RESOURCES}
+    record(gone, 5)
+    assert hours("l40s") == {"held": 80, "variance": -20}
+
+
+def total(*cuts: float) -> dict[tuple[str, str], Fraction]:
+    """Return the GPU-hours by flavor and category of the windows between these hours together."""
+    found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for start, end in pairwise(cuts):
+        for one in fleet_hours.by_flavor(hour(start), hour(end)):
+            assert one.is_balanced
+            for category, amount in one.parts.items():
+                found[one.flavor, category.value] += amount
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def offer(profile: str, part: Fraction) -> None:
+    whole = Offering.objects.get(key="h100/whole")
+    Offering.objects.create(
+        key=f"h100/mig-{profile}",
+        flavor=whole.flavor,
+        pool=whole.pool,
+        kind="mig",
+        profile=profile,
+        isolation="hardware",
+        requests={},
+        gpu_share_numerator=part.numerator,
+        gpu_share_denominator=part.denominator,
+    )
+
+
+ONE_GPU = {Unit("h100-0", GPU, "gpu-0"): FoundUnit(1, 1)}
+ONE_NODE = Unit("l40s-0", RESOURCE, "nvidia.com/gpu")
+
+
+def test_windows_add_up_when_units_get_another_flavor_and_when_their_node_goes():
+    record({ONE_NODE: FoundUnit(4, 4, labels={"replicas": "2"})}, 0, flavor="l40s-time-slicing-2", gpus=ONE / 2)
+    use_without_allocation(1, 8, "l40s-0", "nvidia.com/gpu", RESOURCE)
+    record({ONE_NODE: FoundUnit(4, 4, labels={"replicas": "1"})}, 5)
+    capacity.record(LOCAL, {"l40s-0": SEEN}, lambda before: {}, hour(7))
+    assert total(0, 10) == total(0, 5, 6, 10)
+    assert total(0, 10)["l40s-time-slicing-2", "unmanaged"] == 2
+    assert total(0, 10)["l40s", "unmanaged"] == 2
+
+
+def test_what_is_held_is_what_the_usage_ledger_charges_beside_whatever_else_uses_the_gpu():
+    record(ONE_GPU, 0)
+    offer("4g.40gb", Fraction(4, 7))
+    offer("3g.40gb", ONE / 2)
+    slot = f"{LOCAL}/h100-0/gpu-0-mig-4g40gb-5-0"
+    use_without_allocation(0, 5, "h100-0", "gpu-0-mig-4g40gb-5-0", GPU, slot)
+    hold_gpu("gpu-0-mig-3g40gb-9-4", 2, 10, gpu_share=ONE / 2)
+    assert total(0, 10) == total(0, 3, 5, 10)
+    assert total(0, 10)["h100", "held"] == 4
+
+
+def test_a_slice_that_is_charged_less_than_it_takes_is_variance():
+    """3g takes 4 of 8 memory slices, and is charged the 3/7 that 4g has left."""
+    record(ONE_GPU, 0)
+    offer("3g.40gb", ONE / 2)
+    hold_gpu("gpu-0-mig-3g40gb-9-4", 0, 7, gpu_share=Fraction(3, 7))
+    assert hours("h100", 0, 7) == {"held": 3, "variance": ONE / 2, "idle": Fraction(7, 2)}
+
+
+def test_before_capacity_was_recorded_there_was_what_was_held():
+    used(hour(0), None, 2)
+    record(RESOURCES, 5)
+    assert hours("l40s") == {"held": 20, "idle": 30}
+
+
+def test_reading_takes_the_same_queries_however_many_intervals(django_assert_max_num_queries: Any):
+    record({**RESOURCES, **GPUS}, 0)
+    for _ in range(20):
+        used(hour(0), hour(5))
+    with django_assert_max_num_queries(5):
+        accounts.read(hour(0), hour(10))
+
+
+@pytest.mark.parametrize(
+    ("end", "covers", "left"),
+    [
+        (10, [], [(0, 10)]),
+        (10, [(2, 4)], [(0, 2), (4, 10)]),
+        (10, [(0, 4), (3, 6)], [(6, 10)]),
+        (10, [(-5, None)], []),
+        (10, [(12, 14)], [(0, 10)]),
+        (10, [(2, None)], [(0, 2)]),
+        (10, [(8, 12)], [(0, 8)]),
+        (0, [], []),
+    ],
+)
+def test_uncovered_is_what_is_left_beside_what_covers(end: Any, covers: Any, left: Any):
+    found = accounts.uncovered(hour(0), hour(end), [(hour(a), None if b is None else hour(b)) for a, b in covers])
+    assert found == [(hour(a), hour(b)) for a, b in left]
+
+
+def test_platform_staff_see_the_fleets_hours_and_members_do_not(member: User):
+    record(RESOURCES, 0)
+    used(hour(0), hour(5), 3)
+    window = f"/costs?window={hour(0):%FT%TZ},{hour(10):%FT%TZ}"
+    [line] = browser_of(person(platform_role="auditor")).get(window).context["fleet_lines"]
+    assert (line.flavor, line.capacity) == ("l40s", "80.00")
+    assert line.amounts[0] == ("Held", "15.00")
+    assert [(part.category, part.x, part.width) for part in line.bar] == [("held", 0, 188), ("idle", 188, 812)]
+    assert "GPU-hours of the fleet" not in text(browser_of(member).get(window))
+
+
+def test_a_window_ahead_has_no_hours():
+    record(RESOURCES, 0)
+    ahead = "/costs?window=2126-01-01T00:00:00Z,2126-01-02T00:00:00Z"
+    assert "No capacity was recorded" in text(browser_of(person(platform_role="operator")).get(ahead))
+
+
+def test_long_windows_have_costs_only():
+    record(RESOURCES, 0)
+    page = text(browser_of(person(platform_role="operator")).get("/costs?window=90d"))
+    assert "Choose at most 31 days" in page
