@@ -38,6 +38,9 @@ POLICY_NOT_LOADED = re.compile(r"""policy ["']gpu-portal-.* denied request: fail
 """The error of an API server that has just started and has not loaded the parameters of the portal's policies yet. It
 lasts up to 30 s."""
 
+NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+"""A NUL character in JSON; after another backslash ``\\u0000`` is text."""
+
 
 @functools.cache
 def connect(cluster: str) -> "Client":
@@ -103,7 +106,7 @@ class Client:
         """Send one request and return the JSON object of its response. Raises what ``request`` raises."""
         response = self.request(method, path, **kwargs)
         try:
-            body: dict[str, Any] = json.loads(response.data)
+            body: dict[str, Any] = decoded(response.data)
             return body
         except (HTTPError, OSError) as error:
             raise ClusterUnavailable(f"{method} {path}: {error}") from error
@@ -193,12 +196,19 @@ class Client:
         }
         response = self.request("GET", kind.path(), query=query, timeout=(3.0, WATCH_S + 4.0))
         try:
-            yield from map(json.loads, _lines(response))
+            yield from map(decoded, _lines(response))
         except (HTTPError, OSError, ValueError) as error:
             raise ClusterUnavailable(f"watch {kind.name}: {error}") from error
         finally:
             response.close()
             response.release_conn()
+
+
+def decoded(text: bytes) -> Any:
+    """Return the value of a JSON text without NUL characters. PostgreSQL stores none, and a tenant may write them where
+    Kubernetes checks no form, such as in an ownerReference.
+    """
+    return json.loads(NUL.sub(rb"\1", text) if rb"\u0000" in text else text)
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
