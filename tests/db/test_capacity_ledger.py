@@ -365,3 +365,55 @@ def test_new_flavors_are_told_on_even_if_their_values_cannot_be_added():
     with patch.object(capacity_ledger, "add_values", side_effect=Retryable("locked")), pytest.raises(Retryable):
         reconcile_inventory(LOCAL)
     assert WorkItem.objects.filter(target=targets.platform(LOCAL)).exists()
+
+
+HUGE = {"nvidia.com/mig-1g.10gb": 2**31 - 1, "nvidia.com/mig-2g.20gb": 2**31 - 19, "nvidia.com/mig-3g.40gb": 2**31 - 3}
+
+
+@pytest.mark.parametrize(
+    ("body", "recorded"),
+    [
+        (node(capacity={"nvidia.com/gpu": 10**30}), [(2**31 - 1, 2**31 - 1, "")]),
+        (node(allocatable={"nvidia.com/gpu": -1}), [(4, 0, "unhealthy")]),
+        (node(capacity={"nvidia.com/gpu": -1}), []),
+        (node(capacity={"nvidia.com/mig-" + "a" * 300: 4}), []),
+        (slices(1, [gpu(0), gpu(0)]), [(1, 1, "")]),
+        (slices(1, [gpu(0)], count=0), [(1, 1, "")]),
+        (slices(1, [{"name": "gpu-0", "attributes": {"type": {"strings": ["gpu"]}}}]), []),
+        (slices(1, [{"name": "gpu-0", "attributes": {"type": {"string": "gpu"}, "uuid": {"int": 7}}}]), [(1, 1, "")]),
+        (
+            slices(1, [{"name": "gpu-0", "attributes": {"type": {"string": "gpu"}, "uuid": {"strings": ["x"] * 64}}}]),
+            [(1, 1, "")],
+        ),
+    ],
+    ids=[
+        "more units than a number has room for",
+        "less than nothing allocatable",
+        "less than nothing",
+        "a long name",
+        "a device twice",
+        "no number of slices",
+        "a type that is a list",
+        "a number as UUID",
+        "a list as UUID",
+    ],
+)
+@pytest.mark.parametrize("live", [True, False])
+def test_whatever_a_node_publishes_can_be_recorded(body: dict[str, Any], recorded: list[Any], live: bool):
+    record_observations(LOCAL, [seen(one, 0, live=live) for one in (h100(), body)])
+    rows = CapacityInterval.objects.order_by("name")
+    assert [(row.count, row.available, row.state) for row in rows] == recorded
+
+
+@pytest.mark.parametrize(
+    "body",
+    [node(capacity=HUGE, labels=A100), node(capacity=BALANCED, labels={**A100, "nvidia.com/gpu.count": "9" * 60})],
+    ids=["huge amounts", "a huge number of GPUs"],
+)
+def test_a_node_whose_value_no_number_has_room_for_keeps_none_from_the_others(body: dict[str, Any]):
+    watch(0, body, node("l40s-1"))
+    reconcile_inventory(LOCAL)
+    assert {(row.node, row.value is None) for row in CapacityInterval.objects.all()} == {
+        ("l40s-0", True),
+        ("l40s-1", False),
+    }

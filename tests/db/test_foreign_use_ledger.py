@@ -52,6 +52,14 @@ def claim(revision: int, *devices: str, driver: str = "gpu.nvidia.com", **metada
     return {"kind": "ResourceClaim", "metadata": names | metadata, "status": status}
 
 
+def share(shares: str, **fields: str) -> dict[str, Any]:
+    """Return a claim with a share of a device that serves several."""
+    body = claim(1, "gpu-0")
+    [result] = body["status"]["allocation"]["devices"]["results"]
+    result |= {"shareID": "s" * 36, "consumedCapacity": {"shares": shares}, **fields}
+    return body
+
+
 def watch(second: float, body: dict[str, Any], *, gone: bool = False) -> None:
     record_observations(LOCAL, [seen(body, second, gone=gone)])
 
@@ -148,10 +156,23 @@ def test_a_use_that_a_list_dates_before_its_last_end_begins_there():
         pod(resource="nvidia.com/" + "a" * 63),
         pod(gpus=3_000_000_000),
         pod(gpus=10**30),
+        share("-5"),
+        share("1e30"),
+        share("500m"),
+        share("1", pool="p" * 253, device="d" * 63),
     ],
-    ids=["the kind of an owner", "the name of a resource", "many GPUs", "more GPUs than a number has room for"],
+    ids=[
+        "the kind of an owner",
+        "the name of a resource",
+        "many GPUs",
+        "more GPUs than a number has room for",
+        "less than no share",
+        "more shares than a number has room for",
+        "half a share",
+        "the name of a pool",
+    ],
 )
-def test_whatever_a_pod_says_can_be_recorded(body: dict[str, Any]):
+def test_whatever_a_pod_or_claim_says_can_be_recorded(body: dict[str, Any]):
     watch(0, body)
     assert len(history()) == 1
 

@@ -15,6 +15,8 @@ from quotas.catalog.types import Discovered, FoundOffering
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
 
 ONE = Fraction(1)
+MAX_TERM = 2**31 - 1
+"""The largest numerator or denominator that a column has. The labels of a node may say any number."""
 
 
 def values(
@@ -27,7 +29,7 @@ def values(
 
     A node without a flavor is not offered, such as one without the taint; what is known of its units stays. A node of
     which nothing was read, such as one whose pool is being published anew, changes nothing. What a node's backend does
-    not offer is no GPU beside those that it does.
+    not offer is no GPU beside those that it does. A unit has no value if that needs a number above MAX_TERM.
     """
     paths = {flavor.name: flavor.identity.path for flavor in found.flavors}
     offerings = {(one.flavor, one.resource): one for one in found.offerings if one.resource}
@@ -47,7 +49,8 @@ def values(
         for unit in there:
             before = None if node.flavor else known.get(unit)
             flavor, amount = (before.flavor, before.gpus) if before else (node.flavor, gpus[unit])
-            result[unit] = Value(flavor, amount, node.flavor in offered_flavors)
+            if max(amount.numerator, amount.denominator) <= MAX_TERM:
+                result[unit] = Value(flavor, amount, node.flavor in offered_flavors)
     return result
 
 

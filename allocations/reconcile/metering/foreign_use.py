@@ -18,7 +18,7 @@ from quotas.metering.foreign import Use
 from quotas.metering.models import ForeignUse
 from quotas.metering.units import GPU, RESOURCE
 
-MOST = 2**63 - 1
+MAX_COUNT = 2**63 - 1
 """The largest number that a column has. A pod may request any."""
 SHOW_USE = frozenset({"Pod", "ResourceClaim"})
 
@@ -96,7 +96,7 @@ def _use(
         node=node,
         kind=kind,
         name=name,
-        count=min(count, MOST),
+        count=min(max(count, 0), MAX_COUNT),
         consumer_kind=ref.kind,
         consumer=ref.name,
         uid=observed.uid,

@@ -17,6 +17,9 @@ NODE_NOT_READY, CORDONED, UNHEALTHY, TAINTED, MISSING = "node_not_ready", "cordo
 LABELS = ("nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/mig.config")
 ATTRIBUTES = ("productName", "architecture")
 KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
+MAX_COUNT = 2**31 - 1
+MAX_RESOURCE_NAME, MAX_UUID = 127, 64
+"""What the columns of CapacityInterval have room for. A node may publish anything."""
 
 
 def resources(node: NodeFacts, known: Mapping[str, FoundUnit]) -> dict[str, FoundUnit]:
@@ -25,13 +28,15 @@ def resources(node: NodeFacts, known: Mapping[str, FoundUnit]) -> dict[str, Foun
     Those that were ``known`` are missing once the device plugin publishes none at all; while it publishes others, the
     layout has changed.
     """
-    away = _node_state(node)
+    node_state = _node_state(node)
     labels = {name: value for name, value in node["labels"].items() if name in LABELS or ".replicas" in name}
     found = {}
-    for name, count in node["capacity"].items():
-        if count > 0 and _is_gpu(name):
-            available = 0 if away else min(count, node["allocatable"].get(name, 0))
-            found[name] = FoundUnit(count, available, away or (UNHEALTHY if available < count else ""), labels=labels)
+    for name, amount in node["capacity"].items():
+        if amount > 0 and _is_gpu(name):
+            count = min(amount, MAX_COUNT)
+            available = 0 if node_state else min(count, max(0, node["allocatable"].get(name, 0)))
+            state = node_state or (UNHEALTHY if available < count else "")
+            found[name] = FoundUnit(count, available, state, labels=labels)
     gone = {} if found else {name: FoundUnit(one.count, 0, MISSING, labels=one.labels) for name, one in known.items()}
     return found | gone
 
@@ -44,7 +49,7 @@ def gpus(node: NodeFacts, slices: Iterable[ResourceSliceFacts], known: Mapping[s
     was known goes on.
     """
     pools = resource_pools.newest(slices, lambda one: (one["pool"], one["generation"]))
-    away = _node_state(node)
+    node_state = _node_state(node)
     if any(len(pieces) < pieces[0]["slice_count"] for pieces in pools.values()):
         published = dict(known)
     else:
@@ -52,7 +57,7 @@ def gpus(node: NodeFacts, slices: Iterable[ResourceSliceFacts], known: Mapping[s
         published = _published(devices)
         if not any(count > 0 and _is_gpu(name) for name, count in node["capacity"].items()):
             published |= _missing(published, known)
-    return {name: _with_node_state(one, away) for name, one in published.items()}
+    return {name: _with_node_state(one, node_state) for name, one in published.items()}
 
 
 def _missing(published: Mapping[str, FoundUnit], known: Mapping[str, FoundUnit]) -> dict[str, FoundUnit]:
@@ -65,12 +70,12 @@ def _missing(published: Mapping[str, FoundUnit], known: Mapping[str, FoundUnit])
     }
 
 
-def _with_node_state(unit: FoundUnit, away: str) -> FoundUnit:
+def _with_node_state(unit: FoundUnit, node_state: str) -> FoundUnit:
     """Return the GPU as its node's state leaves it; what is wrong with the GPU itself is told first."""
-    if not away:
+    if not node_state:
         own = unit.state if unit.state not in {NODE_NOT_READY, CORDONED} else ""
         return FoundUnit(unit.count, 0 if own else unit.count, own, unit.uuid, unit.labels)
-    own = unit.state if unit.state in {TAINTED, MISSING} else away
+    own = unit.state if unit.state in {TAINTED, MISSING} else node_state
     return FoundUnit(unit.count, 0, own, unit.uuid, unit.labels)
 
 
@@ -78,14 +83,14 @@ def _published(devices: Collection[PublishedDevice]) -> dict[str, FoundUnit]:
     """Return the GPUs behind the devices. Where MIG devices alone are published, a GPU is known by theirs."""
     by_gpu: dict[str, list[PublishedDevice]] = defaultdict(list)
     for device in devices:
-        if device["attributes"].get("type") in {"gpu", "mig"}:
+        if device["attributes"].get("type") in ("gpu", "mig"):
             by_gpu[parent_gpu(device["name"])].append(device)
     found = {}
     for name, parts in by_gpu.items():
         own = [device for device in parts if device["name"] == name] or parts
         attributes = own[0]["attributes"]
         is_tainted = all(any(effect in KEEPS_AWAY for _, _, effect in device["taints"]) for device in own)
-        uuid = str(attributes.get("parentUUID") or attributes.get("uuid", ""))
+        uuid = str(attributes.get("parentUUID") or attributes.get("uuid", ""))[:MAX_UUID]
         labels = {key: attributes[key] for key in ATTRIBUTES if key in attributes}
         found[name] = FoundUnit(1, int(not is_tainted), TAINTED if is_tainted else "", uuid, labels)
     return found
@@ -99,4 +104,5 @@ def _node_state(node: NodeFacts) -> str:
 
 def _is_gpu(resource: str) -> bool:
     suffix = resource.removeprefix("nvidia.com/").removesuffix(".shared")
-    return resource.startswith("nvidia.com/") and (suffix == "gpu" or suffix.startswith("mig-"))
+    is_gpu = suffix == "gpu" or suffix.startswith("mig-")
+    return resource.startswith("nvidia.com/") and is_gpu and len(resource) <= MAX_RESOURCE_NAME
