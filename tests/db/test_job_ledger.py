@@ -1,11 +1,13 @@
 """Tenants' own queued Jobs in the ledger: charged for the larger of reservation and use, and counted once."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from allocations.cluster import kinds
 from allocations.cluster.kinds import KINDS
 from allocations.models import MirrorObject
 from allocations.reconcile.inventory import reconcile_inventory
@@ -157,3 +159,16 @@ def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() 
     assert len(intervals()) == 20
     assert not unused()[1:]
     assert not [query for query in asked.captured_queries if "advisory" in query["sql"] and "slot" in query["sql"]]
+
+
+@pytest.mark.parametrize(
+    "uid", ["x", "", "{6f9d0c1e-0000-4000-8000-000000000000}", "6F9D0C1E-0000-4000-8000-000000000000"]
+)
+@pytest.mark.parametrize("body", [pod(), workload()], ids=["pod", "Workload"])
+def test_a_job_whose_uid_a_tenant_has_made_up_is_none(body: dict[str, Any], uid: str) -> None:
+    owner = {"kind": "Job", "name": "train", "uid": uid, "controller": True}
+    made_up = {**body, "metadata": {**body["metadata"], "ownerReferences": [owner]}}
+    found = kinds.observe(KINDS[body["kind"]], made_up, at=at(0), live=True)
+    record_observations(LOCAL, [found] if found else [])
+    reconcile_inventory(LOCAL)
+    assert intervals() == []

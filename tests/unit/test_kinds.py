@@ -15,7 +15,7 @@ from allocations.domain.objects import Ref
 from allocations.reconcile.engine.apply import name_conflict
 
 GPU = "nvidia.com/gpu"
-JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}
+JOB = {"kind": "Job", "name": "train", "uid": "6f9d0c1e-0000-4000-8000-000000000000", "controller": True}
 
 
 def workload(
@@ -44,7 +44,7 @@ def facts(raw: dict[str, Any]) -> Any:
 
 def test_a_queued_job_is_remembered_with_what_all_its_pods_ask() -> None:
     found = facts(workload())
-    assert found["job"] == {"name": "train", "uid": "6f9d"}
+    assert found["job"] == {"name": "train", "uid": JOB["uid"]}
     assert (found["gpu_requests"], found["priority"]) == ({GPU: 6}, 7)
     assert (found["cluster_queue"], found["usage"]) == ("", {})
 

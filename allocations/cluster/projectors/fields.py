@@ -1,5 +1,6 @@
 """Reads the fields that objects of several kinds have: conditions, owners, times and amounts. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +45,17 @@ def controller(metadata: Raw, kind: str) -> Owner | None:
     owners = metadata.get("ownerReferences", ())
     controllers = (o for o in owners if o.get("controller") and o["kind"] == kind)
     return next((Owner(name=o["name"], uid=o["uid"]) for o in controllers), None)
+
+
+UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def job_owner(metadata: Raw) -> Owner | None:
+    """Return the object's Job; None if it has none, or one whose uid Kubernetes did not write: the ledger charges uids,
+    and where no policy refuses it a tenant may write any.
+    """
+    owner = controller(metadata, "Job")
+    return owner if owner is not None and UID.fullmatch(owner["uid"]) else None
 
 
 KIND_LENGTH = 63

@@ -1,7 +1,7 @@
 """Facts about pods. Pure."""
 
 from allocations.cluster import names
-from allocations.cluster.projectors.fields import Raw, conditions, controller, controller_kind, iso_time
+from allocations.cluster.projectors.fields import Raw, conditions, controller_kind, iso_time, job_owner
 from allocations.cluster.projectors.pod_requests import gpu_requests, node_requests
 from allocations.domain.observed_facts import PodFacts
 from quotas.catalog.discovery import GPU_TAINT
@@ -26,7 +26,7 @@ def pod(raw: Raw) -> PodFacts | None:
         return usage if usage["node"] and any(map(_tolerates_gpu_taint, spec.get("tolerations", ()))) else None
     by_type = conditions(raw)
     scheduled = by_type.get("PodScheduled", {})
-    job = controller(metadata, "Job")
+    job = job_owner(metadata)
     extended_claim = status.get("extendedResourceClaimStatus", {}).get("resourceClaimName", "")
     hold_class = spec.get("priorityClassName", "")
     facts: PodFacts = {

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from allocations.cluster import names
-from allocations.cluster.projectors.fields import GPU_PREFIXES, Raw, conditions, controller, created_at, whole
+from allocations.cluster.projectors.fields import GPU_PREFIXES, Raw, conditions, created_at, job_owner, whole
 from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.observed_facts import ClusterQueueFacts, CohortFacts, Condition, ObservedFacts, WorkloadFacts
 
@@ -16,7 +16,7 @@ UNEVALUATED = "PendingEvaluation"
 def workload(raw: Raw) -> WorkloadFacts | None:
     """Return the facts of a lease, or of a tenant's Job in a project's queue; None for other Workloads."""
     metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
-    job = controller(metadata, "Job")
+    job = job_owner(metadata)
     is_ours = metadata.get("labels", {}).get(names.MANAGED) == "true"
     if not is_ours and not (job and spec.get("queueName") == names.LOCAL_QUEUE):
         return None
