@@ -109,17 +109,20 @@ def _key_of_usage(row: UsageInterval, offerings: Mapping[str, Offering]) -> Acco
 
 def _held(row: UsageInterval, offerings: Iterable[Offering]) -> UsageSpan:
     """Return the use; on a GPU it takes the whole part that its device is, even if it is charged less."""
-    whole = _part_of_gpu(row.device, row.count, row.flavor, offerings) if row.device else None
-    weight = max(row.gpus, whole or row.gpus)
-    return UsageSpan(str(row.key), row.start, row.end, weight, Category.HELD, row.device, charge=row.gpus)
+    device, charge = row.device, row.gpus
+    whole = _part_of_gpu(device, row.count, row.flavor, offerings) if device else None
+    weight = max(charge, whole or charge)
+    return UsageSpan(str(row.key), row.start, row.end, weight, Category.HELD, device, charge=charge)
 
 
 def _unmanaged(
     foreign: ForeignUse, row: CapacityInterval, charged: Iterable[Span], offerings: Iterable[Offering]
 ) -> Iterator[UsageSpan]:
-    """Yield the foreign use of a unit while it has the capacity of ``row``, without the times in ``charged``."""
+    """Yield the foreign use of a unit while it has the capacity of ``row``, without the times in ``charged``; at most
+    all of that, since a pod that names its node itself may request any amount.
+    """
     gpus = row.value.gpus if row.value else Fraction(0)
-    weight = foreign.count * gpus
+    weight = min(foreign.count, row.count) * gpus
     if foreign.kind == GPU:
         weight = gpus * (_part_of_gpu(foreign.name, foreign.count, row.flavor, offerings) or ONE)
     begin, until = max(foreign.start, row.start), min(foreign.end or FOREVER, row.end or FOREVER)

@@ -57,9 +57,11 @@ def hold_gpu(name: str, start: float, end: float, **values: Any) -> None:
     metering.close_interval(key, hour(end), SEEN)
 
 
-def use_without_allocation(start: float, end: float, node: str, name: str, kind: str, slot: str = "") -> None:
+def use_without_allocation(
+    start: float, end: float, node: str, name: str, kind: str, slot: str = "", count: int = 1
+) -> None:
     slot = slot or f"{LOCAL}/pod:1/{name}"
-    use = Use(slot, node, kind, name, 1, "Pod", "trainer", "1", "elsewhere")
+    use = Use(slot, node, kind, name, count, "Pod", "trainer", "1", "elsewhere")
     foreign.begin(LOCAL, [use], hour(start), 1, estimated=False)
     foreign.end(LOCAL, "1", [slot], hour(end), 2, estimated=False)
 
@@ -92,6 +94,12 @@ def test_pods_without_an_allocation_are_unmanaged():
     record(RESOURCES, 0)
     use_without_allocation(2, 6, "l40s-0", "nvidia.com/gpu", RESOURCE)
     assert hours("l40s") == {"unmanaged": 4, "idle": 76}
+
+
+def test_a_pod_uses_at_most_what_its_node_has_whatever_it_requests():
+    record(RESOURCES, 0)
+    use_without_allocation(2, 6, "l40s-0", "nvidia.com/gpu", RESOURCE, count=10**18)
+    assert hours("l40s") == {"unmanaged": 16, "idle": 64}
 
 
 def test_claims_without_an_allocation_are_unmanaged():
