@@ -58,12 +58,12 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
             rows[observation.ref] = _write(cluster, change)
             relevant.append(change)
             job_ledger.record(cluster, observation, change.old)
-            foreign_use.record(cluster, change, holders)
             if observation.live:
                 capacity_ledger.record(cluster, [change])
             affected |= _sync_ledger(cluster, change, holders, is_known=change_targets.is_own_write(change, applied))
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
+        foreign_use.record(cluster, relevant, holders)
         capacity_ledger.record(cluster, [change for change in relevant if not change.new.live])
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)

@@ -27,23 +27,35 @@ class Use:
     owner_kind: str = ""
 
 
-def begin(cluster: str, uses: Iterable[Use], at: datetime, revision: int, *, estimated: bool) -> None:
-    """Record that these uses have begun, at ``at`` or where the last one of the same pod or claim in the slot ended;
-    what is open already stays.
+@dataclass(frozen=True)
+class Start:
+    """The observation at which a use began, at this time and revision of the pod or claim."""
+
+    use: Use
+    at: datetime
+    revision: int
+    estimated: bool
+
+
+def begin(cluster: str, starts: Iterable[Start]) -> None:
+    """Record that these uses have begun, each at its time or where the last one of the same pod or claim in the slot
+    ended; what is open already stays. Two queries, none without a use.
     """
-    uses = list(uses)
-    ended = ForeignUse.objects.filter(uid__in={use.uid for use in uses}, slot__in={use.slot for use in uses})
-    last_ends = {(uid, slot): end for uid, slot, end in ended.values_list("uid", "slot").annotate(Max("end")) if end}
+    starts = list(starts)
+    uids, slots = {one.use.uid for one in starts}, {one.use.slot for one in starts}
+    ended = ForeignUse.objects.filter(uid__in=uids, slot__in=slots, end__isnull=False)
+    ends = ended.order_by().values_list("uid", "slot").annotate(Max("end"))
+    last_ends = {(uid, slot): end for uid, slot, end in ends}
     rows = [
         ForeignUse(
             cluster_id=cluster,
-            start=max(at, last_ends.get((use.uid, use.slot), at)),
-            estimated_start=estimated,
-            revision_start=revision,
+            start=max(one.at, last_ends.get((one.use.uid, one.use.slot), one.at)),
+            estimated_start=one.estimated,
+            revision_start=one.revision,
             recorded_at=clock.now(),
-            **asdict(use),
+            **asdict(one.use),
         )
-        for use in uses
+        for one in starts
     ]
     ForeignUse.objects.bulk_create(rows, ignore_conflicts=True)
 

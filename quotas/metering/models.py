@@ -192,7 +192,7 @@ class ForeignUse(models.Model):
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
     )
-    slot = models.CharField(max_length=400)
+    slot = models.CharField(max_length=450)
     node = models.CharField(max_length=253)
     kind = models.CharField(max_length=8, choices=CapacityInterval.Kind)
     name = models.CharField(max_length=127, help_text="of the device in its pool, or of the resource")
@@ -222,7 +222,7 @@ class ForeignUse(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=("end", "start"), name="foreign_use_window"),
-            models.Index(fields=("uid",), condition=Q(end__isnull=True), name="foreign_use_open"),
+            models.Index(fields=("uid",), name="foreign_use_uid"),
         ]
 
     def __str__(self) -> str:

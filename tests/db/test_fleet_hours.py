@@ -13,7 +13,7 @@ from portal.tenants.models import User
 from quotas.catalog.models import Offering
 from quotas.metering import accounts, capacity, fleet_hours, foreign
 from quotas.metering import services as metering
-from quotas.metering.foreign import Use
+from quotas.metering.foreign import Start, Use
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -62,7 +62,7 @@ def use_without_allocation(
 ) -> None:
     slot = slot or f"{LOCAL}/pod:1/{name}"
     use = Use(slot, node, kind, name, count, "Pod", "trainer", "1", "elsewhere")
-    foreign.begin(LOCAL, [use], hour(start), 1, estimated=False)
+    foreign.begin(LOCAL, [Start(use, hour(start), 1, estimated=False)])
     foreign.end(LOCAL, "1", [slot], hour(end), 2, estimated=False)
 
 

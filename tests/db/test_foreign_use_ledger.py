@@ -4,9 +4,11 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from allocations.cluster import names
-from allocations.cluster.kinds import KINDS
+from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
 from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.tenants.models import Project, Team, User
@@ -198,3 +200,38 @@ def test_an_event_that_changes_no_use_writes_nothing():
 
     watch(10, pod(2, deletionTimestamp="2026-11-02T12:00:30Z"))
     assert history() == [(SLOT, 2, at(0), None)]
+
+
+def foreign_statements(*observations: Observation) -> int:
+    """Record the observations in one batch; return how many statements were about foreign use."""
+    with CaptureQueriesContext(connection) as queries:
+        record_observations(LOCAL, observations)
+    return sum(ForeignUse._meta.db_table in query["sql"] for query in queries)
+
+
+def test_what_uses_no_gpus_takes_no_statement(train: Allocation):
+    bodies = [pod(gpus=0), pod(name="waits", node=""), pod(name="held", **OF_TRAIN), claim(1)]
+    assert foreign_statements(*(seen(body, 0) for body in bodies)) == 0
+
+
+def test_uses_of_one_batch_take_two_statements_to_begin_however_many():
+    pods = [pod(name=f"p-{number}", uid=f"p-{number}") for number in range(9)]
+    assert foreign_statements(*(seen(body, number) for number, body in enumerate(pods))) == 2
+    assert [row[2] for row in history()] == [at(number) for number in range(9)]
+
+
+def test_a_use_that_ends_in_the_batch_in_which_it_began_has_an_end():
+    record_observations(LOCAL, [seen(pod(), 0), seen(pod(2, "Succeeded"), 40)])
+    assert history() == [(SLOT, 2, at(0), at(40))]
+
+
+def test_a_device_that_is_given_back_and_allocated_anew_in_one_batch_is_used_twice():
+    record_observations(LOCAL, [seen(claim(1, "gpu-0"), 0), seen(claim(2), 20), seen(claim(3, "gpu-0"), 40)])
+    assert [row[2:] for row in history()] == [(at(0), at(20)), (at(40), None)]
+
+
+def test_the_last_end_of_a_pods_uses_is_read_by_index():
+    """The watcher reads it for each pod, and the table only grows."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "foreign_use_uid" in ForeignUse.objects.filter(uid__in=["a"], slot__in=["b"], end__isnull=False).explain()

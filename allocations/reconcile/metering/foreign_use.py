@@ -3,7 +3,7 @@
 Pods of queued Jobs are among them: whether the ledger charges one is known later than that it runs.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from allocations.cluster.kinds import Observation
@@ -14,7 +14,7 @@ from allocations.reconcile.metering import job_usage
 from allocations.reconcile.mirror_change import Change
 from quotas.catalog.nvidia import DRA_DRIVER
 from quotas.metering import foreign
-from quotas.metering.foreign import Use
+from quotas.metering.foreign import Start, Use
 from quotas.metering.models import ForeignUse
 from quotas.metering.units import GPU, RESOURCE
 
@@ -23,20 +23,28 @@ MAX_COUNT = 2**63 - 1
 SHOW_USE = frozenset({"Pod", "ResourceClaim"})
 
 
-def record(cluster: str, change: Change, allocations: Container[tuple[str, str]]) -> None:
-    """Record what the change says that a pod or claim began or ceased to use; no query if that is nothing.
+def record(cluster: str, changes: Iterable[Change], allocations: Container[tuple[str, str]]) -> None:
+    """Record what the changes say, in their order, that pods and claims began or ceased to use.
 
-    ``allocations`` are namespace and name of those that there are or were: a label alone makes no allocation.
+    Two queries for all that began, one for each change with which a use ended, none for anything else. ``allocations``
+    are namespace and name of those that there are or were: a label alone makes no allocation.
     """
-    new, old = change.new, change.old
-    if new.ref.kind not in SHOW_USE:
-        return
-    before = _uses(cluster, old, allocations) if old is not None else {}
-    after = _uses(cluster, new, allocations) if not new.gone else {}
-    if old is not None and (ended := [slot for slot in before if before[slot] != after.get(slot)]):
-        foreign.end(cluster, old.uid, ended, new.at, new.resource_version, estimated=not new.live)
-    if begun := [use for slot, use in after.items() if use != before.get(slot)]:
-        foreign.begin(cluster, begun, new.at, new.resource_version, estimated=not new.live)
+    starts: dict[tuple[str, str], Start] = {}
+    for change in changes:
+        new, old = change.new, change.old
+        if new.ref.kind not in SHOW_USE:
+            continue
+        before = _uses(cluster, old, allocations) if old is not None else {}
+        after = _uses(cluster, new, allocations) if not new.gone else {}
+        if old is not None and (ended := [slot for slot in before if before[slot] != after.get(slot)]):
+            if any((old.uid, slot) in starts for slot in ended):
+                foreign.begin(cluster, starts.values())
+                starts.clear()
+            foreign.end(cluster, old.uid, ended, new.at, new.resource_version, estimated=not new.live)
+        for slot, use in after.items():
+            if use != before.get(slot):
+                starts[use.uid, slot] = Start(use, new.at, new.resource_version, estimated=not new.live)
+    foreign.begin(cluster, starts.values())
 
 
 def record_listed(cluster: str, kind: str, at: datetime) -> None:
@@ -47,14 +55,15 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
         return
     objects = MirrorObject.objects.filter(cluster=cluster, kind=kind)
     used = objects.exclude(facts__gpus={}) if kind == "Pod" else objects.exclude(facts__devices=[])
-    allocations = set(Allocation.objects.filter(project__cluster=cluster).values_list("project__namespace", "name"))
-    rows = {row.uid: row for row in used}
-    begun = {(uid, slot): use for uid, row in rows.items() for slot, use in _uses(cluster, row, allocations).items()}
+    rows = list(used.only("kind", "namespace", "name", "uid", "allocation", "facts"))
+    named = Allocation.objects.filter(project__cluster=cluster, name__in={row.allocation for row in rows} - {""})
+    allocations = set(named.values_list("project__namespace", "name"))
+    begun = {(row.uid, slot): use for row in rows for slot, use in _uses(cluster, row, allocations).items()}
     known = set(ForeignUse.objects.filter(cluster=cluster, consumer_kind=kind, end=None).values_list("uid", "slot"))
     for uid, slot in known - begun.keys():
         foreign.end(cluster, uid, [slot], at, 0, estimated=True)
     missing = [use for key, use in begun.items() if key not in known]
-    foreign.begin(cluster, missing, at, 0, estimated=True)
+    foreign.begin(cluster, [Start(use, at, 0, estimated=True) for use in missing])
 
 
 def _uses(

@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
             name='ForeignUse',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slot', models.CharField(max_length=400)),
+                ('slot', models.CharField(max_length=450)),
                 ('node', models.CharField(max_length=253)),
                 ('kind', models.CharField(choices=[('gpu', 'GPU named by DRA'), ('resource', 'resource of the device plugin')], max_length=8)),
                 ('name', models.CharField(help_text='of the device in its pool, or of the resource', max_length=127)),
@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ('-start', 'slot'),
-                'indexes': [models.Index(fields=['end', 'start'], name='foreign_use_window'), models.Index(condition=models.Q(('end__isnull', True)), fields=['uid'], name='foreign_use_open')],
+                'indexes': [models.Index(fields=['end', 'start'], name='foreign_use_window'), models.Index(fields=['uid'], name='foreign_use_uid')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('end__isnull', True), ('end__gte', models.F('start')), _connector='OR'), name='foreign_use_ends_after_start'), models.UniqueConstraint(condition=models.Q(('end__isnull', True)), fields=('slot', 'uid'), name='foreign_use_one_open_per_slot')],
             },
         ),
