@@ -22,7 +22,7 @@ from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor
 from quotas.metering.capacity import open_units
 from quotas.metering.models import CapacityInterval
-from tests.support.clusters import LOCAL
+from tests.support.clusters import LOCAL, make_cluster
 from tests.support.observed import at, seen
 
 pytestmark = pytest.mark.django_db
@@ -417,3 +417,21 @@ def test_a_node_whose_value_no_number_has_room_for_keeps_none_from_the_others(bo
         ("l40s-0", True),
         ("l40s-1", False),
     }
+
+
+def test_a_node_of_the_same_name_in_another_cluster_has_capacity_of_its_own():
+    make_cluster("far")
+    for cluster, second in ((LOCAL, 0), ("far", 5)):
+        record_observations(cluster, [seen(node(), second)])
+    record_observations("far", [seen(node(revision=2), 60, gone=True)])
+    record_list(LOCAL, KINDS["Node"], [seen(node(), 90, live=False)], 2, at(90))
+    rows = CapacityInterval.objects.order_by("start")
+    assert [(row.cluster_id, row.start, row.end) for row in rows] == [(LOCAL, at(0), None), ("far", at(5), at(60))]
+
+
+def test_a_node_that_changes_to_dra_has_its_gpus_once():
+    offered(node("h100-0", 1, {"nvidia.com/gpu": 2}, labels=H100))
+    watch(60, node("h100-0", 2, {"nvidia.com/gpu": 0}, labels=H100), slices(1, [gpu(0), gpu(1)]))
+    reconcile_inventory(LOCAL)
+    rows = CapacityInterval.objects.filter(end=None)
+    assert sum(row.count * row.value.gpus for row in rows if row.value) == 2

@@ -13,7 +13,7 @@ from allocations.models import Allocation
 from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.tenants.models import Project, Team, User
 from quotas.metering.models import ForeignUse
-from tests.support.clusters import LOCAL
+from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import allocate, fleet
 from tests.support.observed import at, seen
 
@@ -235,3 +235,13 @@ def test_the_last_end_of_a_pods_uses_is_read_by_index():
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
     assert "foreign_use_uid" in ForeignUse.objects.filter(uid__in=["a"], slot__in=["b"], end__isnull=False).explain()
+
+
+def test_a_pod_of_the_same_uid_in_another_cluster_has_a_use_of_its_own():
+    make_cluster("far")
+    for cluster, second in ((LOCAL, 0), ("far", 5)):
+        record_observations(cluster, [seen(pod(), second)])
+    record_observations("far", [seen(pod(2), 60, gone=True)])
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 90, live=False)], 2, at(90))
+    rows = ForeignUse.objects.order_by("start")
+    assert [(row.cluster_id, row.start, row.end) for row in rows] == [(LOCAL, at(0), None), ("far", at(5), at(60))]
