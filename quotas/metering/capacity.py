@@ -18,10 +18,10 @@ from portal.core.locks import advisory_lock
 from quotas.metering.models import CapacityInterval
 from quotas.metering.units import FoundUnit, Unit, Value
 
-Open = dict[Unit, CapacityInterval]
+OpenUnits = dict[Unit, CapacityInterval]
 
 
-def open_units(cluster: str, nodes: Iterable[str] | None = None) -> Open:
+def open_units(cluster: str, nodes: Iterable[str] | None = None) -> OpenUnits:
     """Return the open intervals of a cluster, of all nodes or those given."""
     rows = CapacityInterval.objects.filter(cluster=cluster, end=None)
     if nodes is not None:
@@ -73,7 +73,7 @@ def record(
     return len(ended) + len(begun)
 
 
-def add_values(cluster: str, rows: Open, values: Mapping[Unit, Value]) -> int:
+def add_values(cluster: str, rows: OpenUnits, values: Mapping[Unit, Value]) -> int:
     """Add what the catalogue knows to those of these intervals that are still open; return how many were written.
 
     An interval without a value gets it from its start on, and so do earlier ones of the unit that never got one and had

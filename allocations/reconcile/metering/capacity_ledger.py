@@ -15,7 +15,7 @@ from allocations.reconcile.mirror_change import Change
 from quotas.catalog.models import Flavor
 from quotas.catalog.types import Discovered
 from quotas.metering import capacity
-from quotas.metering.capacity import Open
+from quotas.metering.capacity import OpenUnits
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 
 SHOW_CAPACITY = frozenset({"Node", "ResourceSlice"})
@@ -46,7 +46,7 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
         capacity.record(cluster, evidence, partial(_units, *_facts(cluster, nodes)), at, estimated=True)
 
 
-def add_values(cluster: str, rows: Open, found: Discovered) -> None:
+def add_values(cluster: str, rows: OpenUnits, found: Discovered) -> None:
     """Add what discovery found to these intervals, which were open before discovery read the mirror: what began since
     may differ from what it read.
     """
