@@ -1,1 +1,1 @@
-"""The audit log: entries, the hash chain over them, and database grants."""
+"""The audit log: entries, the hash chain over them, and the grants that keep it and the ledger append-only."""

@@ -9,8 +9,8 @@ from portal.audit import grants
 
 
 @register(Tags.database)
-def audit_log_is_protected(**_: Any) -> list[CheckMessage]:
-    """Warn unless the application's role may only add to the audit log."""
+def append_only_tables_are_protected(**_: Any) -> list[CheckMessage]:
+    """Warn unless the application's role may only add to the tables that are append-only."""
     try:
         tables = grants.changes_allowed()
     except DatabaseError as error:
@@ -19,7 +19,7 @@ def audit_log_is_protected(**_: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            f"The role of DATABASE_URL may change {' and '.join(tables)}, so the audit log is not protected from it.",
+            f"The role of DATABASE_URL may change or delete rows of {', '.join(tables)}, which are append-only.",
             hint="Right for migrations only. For web, worker, beat and watcher: a role that owns nothing, with the "
             "rights of `manage.py grant ROLE` (docs/guide/audit.md).",
             id="core.W001",

@@ -1,57 +1,74 @@
-"""The rights of the application's database role: read and write, but only read and add in the audit log.
+"""The rights of the application's database role: read and write, but only read and add in tables that are append-only.
 
 Migrations run as the role that owns the tables; web, worker, beat and watcher as another one, which owns nothing.
 """
 
 import re
+from collections.abc import Iterator
 
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 
-from portal.core.models import AuditEntry, AuditSeal
+from portal.core.models import AppendOnly
 
-ADDED_ONLY = (AuditEntry._meta.db_table, AuditSeal._meta.db_table)
 READ_ONLY = ("django_migrations",)
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-USE = (
-    "GRANT USAGE ON SCHEMA public TO {role}",
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
-    "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}",
-)
-BUT = (
-    *(f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {{role}}" for table in ADDED_ONLY),
-    *(f"REVOKE INSERT, UPDATE, DELETE ON {table} FROM {{role}}" for table in READ_ONLY),
-)
 
 
 def grant(role: str) -> None:
     """Grant `role`, which exists, its rights on all tables. Run by the owner, after each migration.
 
-    Raises ImproperlyConfigured if no grant can keep `role` from changing the audit log.
+    Raises ImproperlyConfigured if no grant can keep `role` from changing the append-only tables.
     """
     if not NAME.fullmatch(role):
         raise ImproperlyConfigured(f"{role} is no name of a role; use lower-case letters, digits and underscores.")
     with transaction.atomic(), connection.cursor() as cursor:
-        for words in (*USE, *BUT):
-            cursor.execute(words.format(role=f'"{role}"'))
+        for statement in _statements(connection.ops.quote_name(role)):
+            cursor.execute(statement)
         if tables := changes_allowed(role):
             why = "it owns them, or inherits the right to"
-            raise ImproperlyConfigured(f"{role} may still change {' and '.join(tables)}: {why}. Use a role of its own.")
+            raise ImproperlyConfigured(
+                f"{role} may still change or delete rows of {', '.join(tables)}: {why}. Use a role of its own."
+            )
+
+
+def append_only() -> dict[str, tuple[str, ...]]:
+    """Return the append-only tables, each with the columns that the application's role may update."""
+    models = [model for model in apps.get_models() if issubclass(model, AppendOnly)]
+    return {model._meta.db_table: model.updatable_columns for model in models}
 
 
 def changes_allowed(role: str = "") -> list[str]:
-    """Return the tables of the audit log whose rows `role` (default: the connected one) could change, remove or
-    replace.
+    """Return the append-only tables whose rows `role` (default: the connected one) could change, remove or replace,
+    but for the columns that it may update.
     """
+    updatable = [f"{table}.{column}" for table, columns in append_only().items() for column in columns]
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT relname::text FROM pg_class, (SELECT coalesce(nullif(%s, ''), current_user)::regrole AS oid) AS who
             WHERE pg_class.oid IN (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name)
-            AND (has_table_privilege(who.oid, pg_class.oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER')
-                 OR pg_has_role(who.oid, relowner, 'USAGE'))
+            AND (has_table_privilege(who.oid, pg_class.oid, 'DELETE, TRUNCATE, TRIGGER')
+                 OR pg_has_role(who.oid, relowner, 'USAGE')
+                 OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+                            AND has_column_privilege(who.oid, attrelid, attnum, 'UPDATE')
+                            AND concat(relname, '.', attname) <> ALL (%s::text[])))
             ORDER BY relname
             """,
-            [role, list(ADDED_ONLY)],
+            [role, list(append_only()), updatable],
         )
         return [name for (name,) in cursor.fetchall()]
+
+
+def _statements(role: str) -> Iterator[str]:
+    """Yield what the owner executes; to revoke a right on a table revokes it on each of its columns too."""
+    yield f"GRANT USAGE ON SCHEMA public TO {role}"
+    yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}"
+    yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}"
+    for table, columns in append_only().items():
+        yield f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {role}"
+        if columns:
+            yield f"GRANT UPDATE ({', '.join(map(connection.ops.quote_name, columns))}) ON {table} TO {role}"
+    for table in READ_ONLY:
+        yield f"REVOKE INSERT, UPDATE, DELETE ON {table} FROM {role}"

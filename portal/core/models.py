@@ -5,6 +5,19 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
 
+class AppendOnly(models.Model):
+    """A table to which the application's database role may add rows, and whose rows it cannot delete.
+
+    It may update `updatable_columns` alone: those that get their value after the row is written. `portal.audit.grants`
+    grants it these rights and no more.
+    """
+
+    updatable_columns: ClassVar[tuple[str, ...]] = ()
+
+    class Meta:
+        abstract = True
+
+
 class WorkItem(models.Model):
     """A target that has to be reconciled from `due_at` on, by one worker at a time.
 
@@ -37,11 +50,8 @@ class Heartbeat(models.Model):
         return self.name
 
 
-class AuditEntry(models.Model):
-    """One action of one actor. Written by `portal.audit.entries` only, and never changed or deleted.
-
-    The application's database role cannot change or delete it (`portal.audit.grants`).
-    """
+class AuditEntry(AppendOnly):
+    """One action of one actor. Written by `portal.audit.entries` only, and never changed or deleted."""
 
     at = models.DateTimeField(db_index=True)
     actor = models.CharField(max_length=150, help_text="Username, or system.")
@@ -64,7 +74,7 @@ class AuditEntry(models.Model):
         return f"{self.pk}: {self.actor} {self.action} {self.target}"
 
 
-class AuditSeal(models.Model):
+class AuditSeal(AppendOnly):
     """The position of one entry in the chain. Written by `portal.audit.chain` only, and never changed or deleted."""
 
     position = models.PositiveBigIntegerField(primary_key=True, help_text="From 1, without gaps.")

@@ -5,10 +5,11 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from portal.core.models import AppendOnly
 from quotas.catalog.models import Flavor
 
 
-class Price(models.Model):
+class Price(AppendOnly):
     """The price of one whole GPU for one hour, from `valid_from` until the next row of the flavor.
 
     Rows never change, and the end is not stored: so prices cannot overlap, and past charges cannot change.

@@ -7,11 +7,12 @@ from django.db import models
 from django.db.models import F, Q
 
 from portal.clusters.models import Cluster
+from portal.core.models import AppendOnly
 from quotas.metering import units
 from quotas.metering.units import FoundUnit, Unit, Value
 
 
-class UsageInterval(models.Model):
+class UsageInterval(AppendOnly):
     """The time `[start, end)` in which a holder held `count` slices of an offering; `end` is null while it does.
 
     Append-only: a row is written once and gets its `end` once (`services`). Names are copied at the start, so a team
@@ -27,6 +28,8 @@ class UsageInterval(models.Model):
     `source_start` and `source_end` name the observation that is the evidence. An `estimated` bound is the last sighting
     before an unobserved change.
     """
+
+    updatable_columns = ("end", "source_end", "estimated_end")
 
     key = models.UUIDField(primary_key=True, editable=False)
     holder_id = models.UUIDField()
@@ -96,7 +99,7 @@ class UsageInterval(models.Model):
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count
 
 
-class CapacityInterval(models.Model):
+class CapacityInterval(AppendOnly):
     """The time `[start, end)` in which a node had `count` units, of which `available` could be used; `end` is null
     while it does.
 
@@ -110,6 +113,11 @@ class CapacityInterval(models.Model):
     class Kind(models.TextChoices):
         GPU = units.GPU, "GPU named by DRA"
         RESOURCE = units.RESOURCE, "resource of the device plugin"
+
+    updatable_columns = (
+        *("end", "source_end", "estimated_end"),
+        *("flavor", "gpus_numerator", "gpus_denominator", "offered"),
+    )
 
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
@@ -182,12 +190,14 @@ class CapacityInterval(models.Model):
         return Value(self.flavor, Fraction(self.gpus_numerator, self.gpus_denominator), bool(self.offered))
 
 
-class ForeignUse(models.Model):
+class ForeignUse(AppendOnly):
     """The time `[start, end)` in which a pod or claim without an allocation used `count` units of a node's GPUs.
 
     `slot` is that of the usage interval by which a queued Job is charged for the same use, if there is one; what none
     covers is unmanaged. Append-only.
     """
+
+    updatable_columns = ("end", "revision_end", "estimated_end")
 
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False

@@ -1,4 +1,4 @@
-"""The audit log of the running portal, whose processes connect as a role that can only add to it."""
+"""The audit log of the running portal, whose processes connect as a role that can only add to it and to the ledger."""
 
 import os
 import subprocess
@@ -20,16 +20,15 @@ from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
 
-def test_the_portal_connects_as_a_role_that_cannot_change_the_log() -> None:
+def test_the_portal_connects_as_a_role_that_cannot_change_the_log_or_the_ledger() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user")
         assert cursor.fetchone() == (APPLICATION_ROLE,)
     assert grants.changes_allowed() == []
-    with (
-        psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as own,
-        pytest.raises(psycopg.errors.InsufficientPrivilege),
-    ):
-        own.execute("DELETE FROM core_auditentry")
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as own:
+        for statement in ("DELETE FROM core_auditentry", "DELETE FROM metering_usageinterval"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                own.execute(statement)
 
 
 def test_what_a_person_did_is_noted_in_order_and_sealed_soon(member: User, project: Project) -> None:

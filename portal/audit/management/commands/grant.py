@@ -14,4 +14,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, role: str, **options: Any) -> None:
         grants.grant(role)
-        self.stdout.write(f"{role} may use all tables, and only add to the audit log.")
+        self.stdout.write(f"{role} may use all tables, and only add to {', '.join(grants.append_only())}.")
