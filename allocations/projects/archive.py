@@ -28,11 +28,16 @@ from portal.workqueue import targets
 
 @dataclass(frozen=True)
 class ArchivePreview:
-    """What archiving would end. ``per_hour`` is the current cost of the held allocations."""
+    """What archiving would end.
+
+    ``per_hour`` is the current cost of the held allocations. It is without the number of ``unpriced`` ones, which have
+    no price, and None if none of them has one.
+    """
 
     allocations: tuple[Allocation, ...]
     jobs: tuple[str, ...]
-    per_hour: Fraction
+    per_hour: Fraction | None
+    unpriced: int
     currency: str
     deletes_namespace: bool
 
@@ -43,10 +48,12 @@ def preview(user: User, project: Project) -> ArchivePreview:
     live = list(_live(project))
     details = selectors.details(live)
     held = [details[row.pk] for row in live if row.held_at is not None]
+    prices = [detail.per_hour for detail in held if detail.per_hour is not None]
     return ArchivePreview(
         allocations=tuple(live),
         jobs=tuple(job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)),
-        per_hour=sum((detail.per_hour or Fraction(0) for detail in held), Fraction(0)),
+        per_hour=None if held and not prices else sum(prices, Fraction(0)),
+        unpriced=len(held) - len(prices),
         currency=next((detail.currency for detail in details.values()), ""),
         deletes_namespace=not project.adopted,
     )

@@ -28,6 +28,7 @@ from portal.workqueue import targets
 from quotas.catalog.layouts import known_placement, parent_gpu
 from quotas.catalog.models import Device
 from quotas.costs import selectors as costs
+from quotas.costs.selectors import NO_CHARGE, Charge
 from quotas.metering.models import UsageInterval
 
 
@@ -82,10 +83,13 @@ class HeldDevice:
 
 @dataclass(frozen=True)
 class Detail:
-    """What is shown beside a row: the devices held now, the cost to date, and the objects in the cluster."""
+    """What is shown beside a row: the devices held now, the charge to date, and the objects in the cluster.
+
+    ``per_hour`` is None if no price is in force.
+    """
 
     devices: tuple[HeldDevice, ...] = ()
-    cost: Fraction = Fraction(0)
+    charge: Charge = NO_CHARGE
     per_hour: Fraction | None = None
     currency: str = "EUR"
     objects: tuple[tuple[str, str, str], ...] = ()
@@ -111,7 +115,7 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     return {
         row.pk: Detail(
             devices=tuple(devices.get(row.pk, ())),
-            cost=charges[row.pk].cost if row.pk in charges else Fraction(0),
+            charge=charges.get(row.pk, NO_CHARGE),
             per_hour=prices[row.offering.key] * _priced_quantity(row) if row.offering.key in prices else None,
             currency=currency,
             objects=tuple(objects[target_of[row.pk]]),

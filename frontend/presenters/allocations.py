@@ -128,7 +128,7 @@ def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissio
         time=_time(row, now),
         requested_hours="" if row.hours is None else held_time.in_words(row.hours),
         gives_up_at=_gives_up_at(row),
-        cost=amounts.money(detail.cost, detail.currency),
+        cost=amounts.cost(detail.charge, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),
         detail=detail,
         devices_named=reservation(row) == "device",

@@ -5,15 +5,33 @@ from fractions import Fraction
 
 from portal.core.money import text
 from quotas.catalog.node_shares import NodeShare
+from quotas.costs.selectors import Charge
 
-NO_PRICE = "no price set"
+NOT_PRICED = "not priced"
+LEAST_SHOWN = Fraction(1, 100)
 
 
 def money(amount: Fraction | None, currency: str) -> str:
     """Return ``6.40 EUR``; with four places below one, so that a running cost is seen to grow."""
     if amount is None:
-        return NO_PRICE
+        return NOT_PRICED
     return f"{text(amount, 2 if amount >= 1 or not amount else 4)} {currency}"
+
+
+def cost(charge: Charge, currency: str) -> str:
+    """Return ``6.40 EUR``, with what it leaves out; ``not priced`` if that is all of it."""
+    amount = money(charge.cost, currency)
+    return amount if charge.cost is None or not charge.unpriced else f"{amount}, {left_out(charge.unpriced)}"
+
+
+def left_out(unpriced: Fraction) -> str:
+    """Return what an incomplete cost leaves out: ``without 2 GPU-hours that have no price``; empty if nothing."""
+    if not unpriced:
+        return ""
+    if unpriced == 1:
+        return "without 1 GPU-hour that has no price"
+    amount = hours(unpriced) if unpriced >= LEAST_SHOWN else f"less than {hours(LEAST_SHOWN)}"
+    return f"without {amount} GPU-hours that have no price"
 
 
 def hours(amount: Fraction) -> str:

@@ -4,53 +4,75 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 
+from frontend.presenters import amounts
 from portal.core.money import split
-from quotas.costs.selectors import Costs
+from quotas.costs.selectors import CostRow, Costs
 
 PLACES = 2
 
 
 @dataclass(frozen=True)
 class CostLine:
-    """One row; ``share`` is its part of the sum in per cent, for the bar."""
+    """One row; ``share`` is its part of the sum in per cent, for the bar.
+
+    Cost and share are None if it is not priced; ``left_out`` says what the cost of a row that is partly priced leaves
+    out.
+    """
 
     name: str
     url: str
     gpu_hours: Decimal
-    cost: Decimal
-    share: int
+    cost: Decimal | None
+    left_out: str
+    share: int | None
 
 
 @dataclass(frozen=True)
 class CostTable:
+    """The lines and their sums. ``total`` is None if nothing is priced; ``left_out`` says what it leaves out."""
+
     start: datetime
     end: datetime
     currency: str
     lines: Sequence[CostLine]
     gpu_hours: Decimal
-    total: Decimal
+    total: Decimal | None
+    left_out: str
 
 
 def table(found: Costs, names: Mapping[str, tuple[str, str]]) -> CostTable:
     """Return the table; ``names`` maps a row's name to (text, link) where there is a better text."""
     hours = _rounded([Decimal(row.gpu_hours) for row in found.rows])
-    costs = _rounded([Decimal(row.total) for row in found.rows])
+    costs = _rounded([Decimal(row.total or 0) for row in found.rows])
     total = sum(costs, Decimal("0.00"))
-    lines = []
-    for row, used, cost in zip(found.rows, hours, costs, strict=True):
-        name, url = names.get(row.name, (row.name, ""))
-        lines.append(CostLine(name, url, used, cost, round(100 * cost / total) if total else 0))
+    lines = [
+        CostLine(
+            *names.get(row.name, (row.name, "")),
+            gpu_hours=used,
+            cost=None if row.total is None else cost,
+            left_out=_left_out(row),
+            share=None if row.total is None else round(100 * cost / total) if total else 0,
+        )
+        for row, used, cost in zip(found.rows, hours, costs, strict=True)
+    ]
     return CostTable(
         start=found.window.start,
         end=found.window.end,
         currency=found.currency,
         lines=lines,
         gpu_hours=sum(hours, Decimal("0.00")),
-        total=total,
+        total=None if found.total is None else total,
+        left_out=_left_out(found),
     )
 
 
-def _rounded(amounts: Sequence[Decimal]) -> list[Decimal]:
-    total = sum(amounts, Decimal(0))
-    return split(total, amounts, PLACES) if total else [Decimal("0.00")] * len(amounts)
+def _left_out(costs: Costs | CostRow) -> str:
+    """Return what the cost leaves out; empty if nothing, or if it leaves out all."""
+    return "" if costs.total is None else amounts.left_out(Fraction(costs.unpriced_gpu_hours))
+
+
+def _rounded(parts: Sequence[Decimal]) -> list[Decimal]:
+    total = sum(parts, Decimal(0))
+    return split(total, parts, PLACES) if total else [Decimal("0.00")] * len(parts)

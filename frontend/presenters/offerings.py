@@ -128,7 +128,7 @@ def _offer(
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
         node_share=_node_share(offering),
-        price=amounts.NO_PRICE if price is None else f"{amounts.money(price, currency)} per hour",
+        price=amounts.NOT_PRICED if price is None else f"{amounts.money(price, currency)} per hour",
         capacity=capacity,
         headroom=headroom,
         available_at=release.at if release else None,

@@ -57,7 +57,9 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
         found.append(
             Chip(
                 text=f"{other['count']} × {other['offering']}" + (f" from {at:%Y-%m-%d %H:%M} UTC" if at else ""),
-                price=f"{amounts.money(price, currency)} for {hours} h",
+                price=f"{hours} h, {amounts.NOT_PRICED}"
+                if price is None
+                else f"{amounts.money(price, currency)} for {hours} h",
                 badge=phases.FITS[other["fits"]],
                 url=f"{reverse('request')}?{urlencode(query)}",
             )

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours
+from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.costs import table
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -48,6 +49,7 @@ def costs(request: PageRequest) -> HttpResponse:
         "keys": KEYS,
         "problem": None,
         "fleet_lines": None,
+        "not_priced": NOT_PRICED,
     }
     context["windows"] = WINDOWS if window in WINDOWS else {**WINDOWS, window: window}
     now = clock.now()

@@ -66,7 +66,8 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
         messages.success(request, f"{row.slug} is archived. What it held is given back now.")
         return redirect("tenants")
     ends = project_archive.preview(request.user, row)
-    context = {"project": row, "form": form, "ends": ends, "saved": money(ends.per_hour, ends.currency)}
+    saved = None if ends.per_hour is None else money(ends.per_hour, ends.currency)
+    context = {"project": row, "form": form, "ends": ends, "saved": saved}
     return show(request, "frontend/archive.html", context, status=400 if form.is_bound else 200)
 
 

@@ -11,7 +11,7 @@ from allocations.queues import job_refusals, jobs, lending
 from allocations.queues import queue as team_queue
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
-from frontend.presenters.amounts import hours, money
+from frontend.presenters.amounts import cost, hours
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -89,7 +89,7 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "refusals": job_refusals.of_job(found),
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),
-        "cost": money(charge.cost, costs.currency()),
+        "cost": cost(charge, costs.currency()),
         "is_final": found.state in jobs.ENDED,
     }
     return show(request, "frontend/job.html", context, partial="rows")

@@ -11,7 +11,7 @@ import click
 
 from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import LABELLED
-from portal.cli import times, waiting
+from portal.cli import amounts, times, waiting
 from portal.cli.client import Client
 from portal.cli.hints import in_commands
 from portal.cli.lookup import (
@@ -37,7 +37,7 @@ COLUMNS: Columns = {
     "COUNT": itemgetter("count"),
     "PHASE": lambda row: row["outcome"] or row["phase"],
     "ENDS": times.end,
-    "COST": lambda row: f"{row['cost']['to_date']} {row['cost']['currency']}",
+    "COST": amounts.cost_to_date,
     "ID": itemgetter("id"),
 }
 WIDE: Columns = {
@@ -212,7 +212,8 @@ def retry(client: Client, allocation: str) -> None:
 
 
 def details(row: dict[str, Any]) -> str:
-    cost, place = row["cost"], row["queue"]
+    price, place = row["cost"]["per_hour"], row["queue"]
+    per_hour = f"{price} an hour" if price else f"{amounts.NOT_PRICED} now"
     phase = f"{row['phase']} ({row['outcome']})" if row["outcome"] else row["phase"]
     lines = [
         ("name", row["name"]),
@@ -226,7 +227,7 @@ def details(row: dict[str, Any]) -> str:
         ("time", times.requested(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),
         ("ends", times.end(row)),
         *([("gives up", f"{moment(row['give_up_at'])} if not held")] if times.waits(row) else []),
-        ("cost", f"{cost['to_date']} {cost['currency']} so far, {cost['per_hour'] or 'no price'} an hour"),
+        ("cost", f"{amounts.cost_to_date(row, ' so far')}, {per_hour}"),
         *(("device", f"{found['node']}/{found['device']} {found['uuid']}") for found in row["devices"]),
     ]
     return "\n".join(f"{name:<11}{value}" for name, value in lines)
@@ -238,13 +239,21 @@ def timeline(events: list[dict[str, Any]]) -> str:
 
 
 def _preview(seen: dict[str, Any]) -> str:
-    price = seen["price"]
     lines = [
         {"now": "Fits now.", "queue": "Fits, and would queue first.", "never": "Does not fit."}[seen["fits"]],
         *(in_commands(f"{reason['detail']} {reason['hint']}") for reason in seen["reasons"]),
         *(in_commands(f"Warning: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
-        f"{price['per_hour'] or 'no price'} {price['currency']} an hour, {price['total'] or '-'} in all, "
-        f"{times.requested(seen)}; it ends {moment(seen['give_up_at'])} if it is not held by then",
-        *(f"Works ({a['fits']}): {a['count']} × {a['offering']}, {a['price'] or '-'}" for a in seen["alternatives"]),
+        f"{_price(seen['price'])}, {times.requested(seen)}; "
+        f"it ends {moment(seen['give_up_at'])} if it is not held by then",
+        *(
+            f"Works ({a['fits']}): {a['count']} × {a['offering']}, {a['price'] or amounts.NOT_PRICED}"
+            for a in seen["alternatives"]
+        ),
     ]
     return "\n".join(lines)
+
+
+def _price(price: dict[str, Any]) -> str:
+    if price["per_hour"] is None:
+        return amounts.NOT_PRICED.capitalize()
+    return f"{price['per_hour']} {price['currency']} an hour, {price['total']} in all"

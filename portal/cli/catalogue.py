@@ -1,10 +1,12 @@
 """The commands offerings, queue and costs."""
 
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
 import click
 
+from portal.cli import amounts
 from portal.cli.client import Client
 from portal.cli.errors import CommandError
 from portal.cli.hints import in_commands
@@ -17,7 +19,7 @@ COLUMNS: Columns = {
     "TOTAL": lambda row: row["capacity"]["total"],
     "TEAM": lambda row: f"{row['mine']['used']} of {row['mine']['limit']}",
     "AVAILABLE NOW": lambda row: row["mine"]["can_get_now"],
-    "AN HOUR": lambda row: f"{row['price_per_hour'] or '-'} {row['currency']}",
+    "AN HOUR": lambda row: amounts.money(row["price_per_hour"], row["currency"]),
     "CPU": lambda row: _node_share(row)["cpu"],
     "MEMORY": lambda row: _node_share(row)["memory"],
     "ISOLATION": lambda row: "shared, not isolated" if row["isolation"] == "none" else row["isolation"],
@@ -84,10 +86,18 @@ def costs(client: Client, *, window: str, aggregate: str, only: str | None, dail
     """Show what was used and what it cost."""
     found = client.get("costs", window=window, aggregate=aggregate, filter=only, accumulate="false" if daily else None)
     rows = [
-        (moment(row["window"]["start"]), row["name"], row["gpu_hours"], f"{row['total']} {row['currency']}")
+        (
+            moment(row["window"]["start"]),
+            row["name"],
+            row["gpu_hours"],
+            amounts.cost(row["total"], row["currency"], row["unpriced_gpu_hours"]),
+        )
         for row in found["results"]
     ]
-    say(client, found, lambda: table(("FROM", aggregate.upper(), "GPU-HOURS", "COST"), rows, "Nothing was used."))
+    head = ("FROM", aggregate.upper(), "GPU-HOURS", "COST")
+    unpriced = found["unpriced_gpu_hours"]
+    incomplete = f"\nCosts are {amounts.left_out(unpriced)}." if Decimal(unpriced) else ""
+    say(client, found, lambda: table(head, rows, "Nothing was used.") + incomplete)
 
 
 def _node_share(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from portal.cli import amounts
 from portal.cli.client import Client
 from portal.cli.errors import CommandError
 from portal.cli.hints import in_commands
@@ -20,7 +21,7 @@ COLUMNS: Columns = {
     "PLACE": lambda row: f"{row['queue']['position']} of {row['queue']['of']}" if row["queue"] else "-",
     "GPUS": itemgetter("gpus"),
     "GPU-HOURS": lambda row: row["gpu_hours"]["reserved"],
-    "COST": lambda row: f"{row['cost']['to_date']} {row['cost']['currency']}",
+    "COST": amounts.cost_to_date,
     "WHY": lambda row: in_commands(f"{row['message']} {row['hint']}".strip()) or "-",
 }
 WIDE: Columns = {

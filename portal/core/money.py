@@ -18,6 +18,11 @@ def text(amount: Exact, places: int = MONEY_PLACES) -> str:
     return _placed(round(Fraction(amount) * 10**places), places)
 
 
+def hours_text(amount: Exact) -> str:
+    """Return hours as a decimal string; `0` if there are none, so that it differs from a few seconds."""
+    return text(amount, HOURS_PLACES) if amount else "0"
+
+
 def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) -> list[Decimal]:
     """Return parts of `total` in proportion to `weights`, each with `places` places, that add up to the rounded total.
 

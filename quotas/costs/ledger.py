@@ -1,7 +1,7 @@
 """Sums usage and cost of the ledger in PostgreSQL.
 
 Exact: the database adds microseconds and never multiplies by a price or a share; each row it returns has one price and
-one share, and Fractions do the rest. A test compares the result with `rating.cost`.
+one share, and Fractions do the rest. A test compares the result with `rating.rated_usage`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connection
 
 from portal.core.money import hours
-from quotas.costs.rating import Window
+from quotas.costs.rating import RatedUsage, Window, rated
 
 KEYS = (
     *("department", "team", "project", "member", "namespace"),
@@ -23,6 +23,7 @@ UNALLOCATED = "__unallocated__"
 """OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
 
 # The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
+# A price of NULL is none in force.
 _QUERY = """
     WITH priced AS (
         SELECT flavor.name AS flavor, price.per_gpu_hour, price.valid_from AS t0,
@@ -32,14 +33,14 @@ _QUERY = """
     ),
     rate AS (
         SELECT flavor, per_gpu_hour, t0, t1 FROM priced
-        UNION ALL SELECT flavor, 0, '-infinity', min(t0) FROM priced GROUP BY flavor
+        UNION ALL SELECT flavor, NULL, '-infinity', min(t0) FROM priced GROUP BY flavor
     ),
     usage AS (
         SELECT *, greatest(start, %(first)s) AS t0, least("end", %(last)s) AS t1, %(edges)s::timestamptz[] AS edges
         FROM metering_usageinterval AS usage
         WHERE start < %(last)s AND ("end" IS NULL OR "end" > %(first)s){conditions}
     )
-    SELECT step, usage.gpu_share_numerator, usage.gpu_share_denominator, coalesce(rate.per_gpu_hour, 0),
+    SELECT step, usage.gpu_share_numerator, usage.gpu_share_denominator, rate.per_gpu_hour,
            sum(usage.count * extract(epoch FROM least(usage.t1, edges[step + 1], rate.t1)
                                               - greatest(usage.t0, edges[step], rate.t0))){columns}
     FROM usage
@@ -56,8 +57,7 @@ class Sum:
 
     window: Window
     names: tuple[str, ...]
-    gpu_hours: Fraction
-    cost: Fraction
+    usage: RatedUsage
 
 
 def sums(
@@ -75,16 +75,15 @@ def sums(
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
         rows = cursor.fetchall()
-    found: dict[tuple[int, tuple[str, ...]], tuple[Fraction, Fraction]] = {}
+    found: dict[tuple[int, tuple[str, ...]], RatedUsage] = {}
     for step, numerator, denominator, price, seconds, *names in rows:
-        used = Fraction(numerator, denominator) * hours(seconds)
+        usage = rated(Fraction(numerator, denominator) * hours(seconds), None if price is None else Fraction(price))
         group = (step, tuple(name or UNALLOCATED for name in names))
-        before = found.get(group, (Fraction(0), Fraction(0)))
-        found[group] = (before[0] + used, before[1] + used * Fraction(price))
+        found[group] = found.get(group, RatedUsage()) + usage
     return [
-        Sum(Window(edges[step - 1], edges[step]), names, used, cost)
-        for (step, names), (used, cost) in found.items()
-        if used
+        Sum(Window(edges[step - 1], edges[step]), names, usage)
+        for (step, names), usage in found.items()
+        if usage.gpu_hours
     ]
 
 

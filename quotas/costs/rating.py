@@ -1,7 +1,8 @@
 """Computes usage cost exactly. Pure. Fractions in, Fractions out; the caller rounds.
 
 cost = sum over the parts of an interval with one price of GPUs x hours x price per GPU-hour (OpenCost specification,
-v0.1, "usage cost of an allocation"). All bounds are half-open, so that the costs of adjoining windows add up.
+v0.1, "usage cost of an allocation"). What was used when no price was in force has no cost, and is counted beside it.
+All bounds are half-open, so that the costs of adjoining windows add up.
 """
 
 from bisect import bisect_right
@@ -41,20 +42,45 @@ class Rate:
 
 
 Rates = Mapping[str, Sequence[Rate]]
-"""Rates by flavor, each sorted by `valid_from`. Before the first, and for a flavor without any, usage costs
-nothing.
-"""
+"""Rates by flavor, each sorted by `valid_from`. No price is in force before the first, and for a flavor without any."""
 
 
-def cost(intervals: Iterable[Usage], prices: Rates, window: Window | None, now: datetime) -> Fraction:
-    """Return the cost of what was used in `window` (None: ever) and until `now`, up to which open intervals are
-    charged.
-    """
-    return sum((_cost(usage, prices.get(usage.flavor, ()), window, now) for usage in intervals), Fraction(0))
+@dataclass(frozen=True)
+class RatedUsage:
+    """GPU-hours, those of them without a price, and the cost of the others."""
+
+    gpu_hours: Fraction = Fraction(0)
+    unpriced_gpu_hours: Fraction = Fraction(0)
+    priced_cost: Fraction = Fraction(0)
+
+    @property
+    def cost(self) -> Fraction | None:
+        """The cost of what has a price; None if something was used and none of it has one."""
+        is_unpriced = self.unpriced_gpu_hours and self.unpriced_gpu_hours == self.gpu_hours
+        return None if is_unpriced else self.priced_cost
+
+    def __add__(self, other: "RatedUsage") -> "RatedUsage":
+        return RatedUsage(
+            self.gpu_hours + other.gpu_hours,
+            self.unpriced_gpu_hours + other.unpriced_gpu_hours,
+            self.priced_cost + other.priced_cost,
+        )
+
+
+def rated(gpu_hours: Fraction, per_gpu_hour: Fraction | None) -> RatedUsage:
+    """Return what was used at one price. None is no price in force; 0 is a price."""
+    if per_gpu_hour is None:
+        return RatedUsage(gpu_hours, unpriced_gpu_hours=gpu_hours)
+    return RatedUsage(gpu_hours, priced_cost=gpu_hours * per_gpu_hour)
+
+
+def rated_usage(intervals: Iterable[Usage], prices: Rates, window: Window | None, now: datetime) -> RatedUsage:
+    """Return what was used in `window` (None: ever) and until `now`, up to which open intervals are charged."""
+    return sum((_rated(usage, prices.get(usage.flavor, ()), window, now) for usage in intervals), RatedUsage())
 
 
 def gpu_hours(intervals: Iterable[Usage], window: Window | None, now: datetime) -> Fraction:
-    """Return whole-GPU equivalents times hours, over the same time as `cost`."""
+    """Return whole-GPU equivalents times hours, over the same time as `rated_usage`."""
     total = Fraction(0)
     for usage in intervals:
         start, end = _bounds(usage, window, now)
@@ -68,15 +94,16 @@ def rate_at(rates: Sequence[Rate], at: datetime) -> Fraction | None:
     return rates[place - 1].per_gpu_hour if place else None
 
 
-def _cost(usage: Usage, rates: Sequence[Rate], window: Window | None, now: datetime) -> Fraction:
+def _rated(usage: Usage, rates: Sequence[Rate], window: Window | None, now: datetime) -> RatedUsage:
     start, end = _bounds(usage, window, now)
-    ends = [rate.valid_from for rate in rates[1:]] + [end]
+    changes = [rate.valid_from for rate in rates]
+    prices: list[Fraction | None] = [None, *(rate.per_gpu_hour for rate in rates)]
     return sum(
         (
-            usage.gpus * rate.per_gpu_hour * _hours(max(start, rate.valid_from), min(end, until))
-            for rate, until in zip(rates, ends, strict=False)
+            rated(usage.gpus * _hours(max(start, since), min(end, until)), price)
+            for price, since, until in zip(prices, [start, *changes], [*changes, end], strict=True)
         ),
-        Fraction(0),
+        RatedUsage(),
     )
 
 

@@ -15,7 +15,7 @@ from portal.tenants.models import User
 from quotas.catalog.models import Offering
 from quotas.costs import ledger, rating, windows
 from quotas.costs.models import Price
-from quotas.costs.rating import Rate, Usage, Window
+from quotas.costs.rating import Rate, RatedUsage, Usage, Window
 from quotas.metering.models import UsageInterval
 
 NO_PRICE_YET = "EUR"
@@ -23,25 +23,35 @@ NO_PRICE_YET = "EUR"
 
 @dataclass(frozen=True)
 class Charge:
-    """GPU-hours that were reserved, those of them that were used, and the cost of all that was reserved."""
+    """GPU-hours that were reserved, those of them that were used, and the cost of all that was reserved.
+
+    `cost` is without `unpriced` GPU-hours, which have no price; None if that is all of them.
+    """
 
     reserved: Fraction
     used: Fraction
-    cost: Fraction
+    unpriced: Fraction
+    cost: Fraction | None
+
+
+NO_CHARGE = Charge(reserved=Fraction(0), used=Fraction(0), unpriced=Fraction(0), cost=Fraction(0))
+"""The charge of what was never held."""
 
 
 @dataclass(frozen=True)
 class CostRow:
     """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
 
-    `total` is the sum of the costs. Idle, stranded and shared cost are not computed yet and so "0".
+    `total` is the sum of the costs. Both are without the unpriced GPU-hours, and None if those are all there are. Idle,
+    stranded and shared cost are not computed yet and so "0".
     """
 
     name: str
     window: Window
     gpu_hours: str
-    cost: str
-    total: str
+    unpriced_gpu_hours: str
+    cost: str | None
+    total: str | None
     currency: str
     idle_cost: str = "0"
     stranded_cost: str = "0"
@@ -50,13 +60,17 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Costs:
-    """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them."""
+    """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them.
+
+    `total` is without the unpriced GPU-hours, and None if those are all there are.
+    """
 
     window: Window
     currency: str
     rows: list[CostRow]
     gpu_hours: str
-    total: str
+    unpriced_gpu_hours: str
+    total: str | None
 
 
 def currency() -> str:
@@ -93,8 +107,7 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
     """Return what each allocation or Job is charged for until `now`, exact, in two queries; zero for those never
     held.
     """
-    nothing = Charge(Fraction(0), Fraction(0), Fraction(0))
-    return dict.fromkeys(holder_ids, nothing) | charges(UsageInterval.objects.filter(holder_id__in=holder_ids), now)
+    return dict.fromkeys(holder_ids, NO_CHARGE) | charges(UsageInterval.objects.filter(holder_id__in=holder_ids), now)
 
 
 def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Charge]:
@@ -103,14 +116,12 @@ def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Cha
     for row in intervals:
         found[row.holder_id].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
     prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
-    return {
-        key: Charge(
-            reserved=rating.gpu_hours((usage for usage, _ in rows), None, now),
-            used=rating.gpu_hours((usage for usage, unused in rows if not unused), None, now),
-            cost=rating.cost((usage for usage, _ in rows), prices, None, now),
-        )
-        for key, rows in found.items()
-    }
+    charged = {}
+    for key, rows in found.items():
+        rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
+        used = rating.gpu_hours((usage for usage, unused in rows if not unused), None, now)
+        charged[key] = Charge(rated.gpu_hours, used, rated.unpriced_gpu_hours, rated.cost)
+    return charged
 
 
 def visible_costs(
@@ -148,20 +159,32 @@ def costs(
         kept["team"] = kept.get("team", set(teams)) & set(teams)
     edges = [window.start, window.end] if accumulate else windows.midnights(window)
     found = ledger.sums(edges, list(dict.fromkeys(aggregate)), kept, now or clock.now())
-    found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
-    unit = currency()
-    hours = _rounded([group.gpu_hours for group in found], money.HOURS_PLACES)
-    amounts = _rounded([group.cost for group in found], money.MONEY_PLACES)
-    rows = [
-        CostRow("/".join(group.names) or "all", group.window, str(used), str(amount), str(amount), unit)
-        for group, used, amount in zip(found, hours, amounts, strict=True)
-    ]
+    found.sort(key=lambda group: (group.window.start, -group.usage.priced_cost, group.names))
+    unit, whole = currency(), sum((group.usage for group in found), RatedUsage())
+    hours = _rounded([group.usage.gpu_hours for group in found], money.HOURS_PLACES)
+    unpriced = _rounded([group.usage.unpriced_gpu_hours for group in found], money.HOURS_PLACES)
+    amounts = _rounded([group.usage.priced_cost for group in found], money.MONEY_PLACES)
+    rows = [_row(*parts, unit) for parts in zip(found, hours, unpriced, amounts, strict=True)]
     return Costs(
         window=window,
         currency=unit,
         rows=rows,
-        gpu_hours=money.text(sum((group.gpu_hours for group in found), Fraction(0)), money.HOURS_PLACES),
-        total=money.text(sum((group.cost for group in found), Fraction(0))),
+        gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
+        unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
+        total=None if whole.cost is None else money.text(whole.cost),
+    )
+
+
+def _row(group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str) -> CostRow:
+    cost = None if group.usage.cost is None else str(amount)
+    return CostRow(
+        name="/".join(group.names) or "all",
+        window=group.window,
+        gpu_hours=str(hours),
+        unpriced_gpu_hours=str(unpriced) if group.usage.unpriced_gpu_hours else money.hours_text(0),
+        cost=cost,
+        total=cost,
+        currency=unit,
     )
 
 

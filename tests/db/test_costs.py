@@ -16,7 +16,7 @@ from portal.core.errors import Invalid, Refused
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, rating, seeds, selectors, services
 from quotas.costs.models import Price
-from quotas.costs.rating import Usage, Window
+from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering.models import UsageInterval
 from tests.support.quotas import cluster, hour, used
 
@@ -151,6 +151,7 @@ def test_a_row_has_the_shape_of_opencost(flavor):
             name="vision-train",
             window=WEEK,
             gpu_hours="1.000000",
+            unpriced_gpu_hours="0",
             cost="1.1000",
             total="1.1000",
             currency="EUR",
@@ -210,8 +211,64 @@ def test_rounded_rows_add_up_to_the_sums(flavor):
         used(hour(0), hour(1), 1, member=f"m{number}", gpu_share=Fraction(1, 3))
     found = selectors.costs(WEEK, ["member"], now=hour(2))
     assert [row.cost for row in found.rows] == ["0.0001", "0.0000", "0.0000"]
-    assert (sum(Decimal(row.cost) for row in found.rows), found.total) == (Decimal("0.0001"), "0.0001")
+    assert (sum(Decimal(row.cost or "nan") for row in found.rows), found.total) == (Decimal("0.0001"), "0.0001")
     assert sum(Decimal(row.gpu_hours) for row in found.rows) == Decimal(found.gpu_hours)
+
+
+def test_usage_without_a_price_has_no_cost(flavor):
+    used(hour(0), hour(2), 3)
+    found = selectors.costs(WEEK, ["team"], now=hour(5))
+    assert [(row.cost, row.total, row.unpriced_gpu_hours) for row in found.rows] == [(None, None, "6.000000")]
+    assert (found.gpu_hours, found.unpriced_gpu_hours, found.total) == ("6.000000", "6.000000", None)
+
+
+def test_a_sum_over_what_is_partly_priced_says_what_it_leaves_out(flavor):
+    price(flavor, "1", 1)
+    used(hour(0), hour(4), member="ada")
+    used(hour(0), hour(1), member="eve")
+    used(hour(1), hour(3), member="li")
+    found = selectors.costs(WEEK, ["member"], now=hour(5))
+    assert [(row.name, row.gpu_hours, row.cost, row.unpriced_gpu_hours) for row in found.rows] == [
+        ("ada", "4.000000", "3.0000", "1.000000"),
+        ("li", "2.000000", "2.0000", "0"),
+        ("eve", "1.000000", None, "1.000000"),
+    ]
+    assert (found.total, found.unpriced_gpu_hours) == ("5.0000", "2.000000")
+
+
+def test_a_price_of_zero_costs_zero(flavor):
+    price(flavor, "0", 0)
+    used(hour(0), hour(1))
+    found = selectors.costs(WEEK, now=hour(2))
+    assert [(row.cost, row.unpriced_gpu_hours) for row in found.rows] == [("0.0000", "0")]
+    assert (found.total, found.unpriced_gpu_hours) == ("0.0000", "0")
+
+
+def test_rounded_unpriced_hours_add_up_to_their_sum(flavor):
+    for number in range(3):
+        used(hour(0), hour(0) + timedelta(milliseconds=12), member=f"m{number}", gpu_share=Fraction(1, 7))
+    price(flavor, "1", 1)
+    used(hour(1), hour(2), member="priced")
+    found = selectors.costs(WEEK, ["member"], now=hour(3))
+    assert [(row.name, row.unpriced_gpu_hours, row.cost) for row in found.rows] == [
+        ("priced", "0", "1.0000"),
+        ("m0", "0.000001", None),
+        ("m1", "0.000000", None),
+        ("m2", "0.000000", None),
+    ]
+    assert sum(Decimal(row.unpriced_gpu_hours) for row in found.rows) == Decimal(found.unpriced_gpu_hours)
+
+
+def test_charges_to_date_of_what_has_no_price(flavor):
+    price(flavor, "3", 2)
+    before, across = uuid4(), uuid4()
+    used(hour(0), hour(2), 1, before)
+    used(hour(1), None, 2, across)
+    charges = selectors.charges_to_date([before, across], hour(4))
+    assert charges == {
+        before: selectors.Charge(reserved=Fraction(2), used=Fraction(2), unpriced=Fraction(2), cost=None),
+        across: selectors.Charge(reserved=Fraction(6), used=Fraction(6), unpriced=Fraction(2), cost=Fraction(12)),
+    }
 
 
 def test_costs_take_two_queries_however_many_rows(flavor, django_assert_num_queries):
@@ -229,7 +286,7 @@ def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
     UsageInterval.objects.all().delete()
     Price.objects.all().delete()
     for at in sorted(random.sample(range(-10, 200), random.randrange(4))):
-        price(flavor, f"{random.random():.10f}", at)
+        price(flavor, random.choice(["0", f"{random.random():.10f}"]), at)
 
     def moment():
         return hour(0) + timedelta(microseconds=random.randrange(200 * 3_600_000_000))
@@ -244,6 +301,6 @@ def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
     usages = [Usage(row.flavor, row.gpus, row.start, row.end) for row in UsageInterval.objects.all()]
     summed = {each.window: each for each in ledger.sums(edges, [], {}, now)}
     for step in steps:
-        hours = rating.gpu_hours(usages, step, now)
-        assert (summed[step].gpu_hours if step in summed else 0) == hours
-        assert (summed[step].cost if step in summed else 0) == rating.cost(usages, selectors.rates(), step, now)
+        rated = rating.rated_usage(usages, selectors.rates(), step, now)
+        assert (summed[step].usage if step in summed else RatedUsage()) == rated
+        assert rated.gpu_hours == rating.gpu_hours(usages, step, now)

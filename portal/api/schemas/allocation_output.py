@@ -5,7 +5,6 @@ The serializers describe the answers in the OpenAPI schema; the answers themselv
 
 from collections.abc import Iterable
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, get_args
 
 import yaml
@@ -26,6 +25,7 @@ from allocations.queues.queue import QueuePosition
 from allocations.requests import selectors
 from allocations.requests.advice import WarningReason
 from allocations.requests.selectors import Detail, HeldDevice
+from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount, cost_to_date
 from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
@@ -59,7 +59,8 @@ class DeviceHeldOut(serializers.Serializer):
 
 
 class CostToDateOut(serializers.Serializer):
-    to_date = serializers.CharField(help_text="Decimal.")
+    to_date = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     per_hour = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
     currency = serializers.CharField()
 
@@ -212,11 +213,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "queue": place._asdict() if place else None,
         "reservation": selectors.reservation(row),
         "devices": [_device(held) for held in detail.devices],
-        "cost": {
-            "to_date": text(detail.cost),
-            "per_hour": amount(detail.per_hour),
-            "currency": detail.currency,
-        },
+        "cost": {**cost_to_date(detail.charge, detail.currency), "per_hour": amount(detail.per_hour)},
         "objects": [
             {"apiVersion": KINDS[kind].api_version, "kind": kind, "namespace": namespace, "name": name}
             for kind, namespace, name in detail.objects
@@ -287,7 +284,3 @@ def connection(access: Connection) -> dict[str, Any]:
         "kubeconfig": access.kubeconfig,
         "expires_at": access.expires_at,
     }
-
-
-def amount(amount: Fraction | None) -> str | None:
-    return None if amount is None else text(amount)

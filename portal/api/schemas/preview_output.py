@@ -7,7 +7,8 @@ from rest_framework import serializers
 from allocations.capacity.node_shares import of_request
 from allocations.domain.isolation import LEVELS
 from allocations.requests.preview import Preview
-from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount, hours, isolation, manifest
+from portal.api.schemas.allocation_output import PlannedOut, WarningOut, hours, isolation, manifest
+from portal.api.schemas.cost_output import amount
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import output_of
 from portal.core.errors import Violation
@@ -29,8 +30,8 @@ class WarningPreviewedOut(WarningOut):
 
 
 class PriceQuotedOut(serializers.Serializer):
-    per_hour = serializers.CharField(allow_null=True)
-    total = serializers.CharField(allow_null=True)
+    per_hour = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
+    total = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
     currency = serializers.CharField()
 
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_flag, query_value, query_values
+from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import filters, windows
@@ -30,17 +31,19 @@ class CostRowOut(serializers.Serializer):
     name = serializers.CharField(help_text="Values of the keys, joined by /.")
     window = WindowOut()
     gpu_hours = serializers.CharField()
-    cost = serializers.CharField()
+    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
+    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
     idle_cost = serializers.CharField()
     stranded_cost = serializers.CharField()
     shared_cost = serializers.CharField()
-    total = serializers.CharField()
+    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
     currency = serializers.CharField()
 
 
 class CostsOut(serializers.Serializer):
     results = CostRowOut(many=True)
     currency = serializers.CharField()
+    unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
     window = WindowOut()
 
 
@@ -57,7 +60,7 @@ class CostsOut(serializers.Serializer):
 @api_view(["GET"])
 def costs(request: Request) -> Response:
     """Return usage and cost of everything the caller may see. Amounts are decimal strings; columns not computed yet are
-    "0".
+    "0". Usage without a price has no cost: it is `unpriced_gpu_hours`.
     """
     if query_value(request, "idle", "separate") not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
@@ -70,7 +73,12 @@ def costs(request: Request) -> Response:
         where=filters.parse(query_value(request, "filter").replace(" ", "+")),
     )
     return Response(
-        {"results": [_row(row) for row in found.rows], "currency": found.currency, "window": _span(found.window)}
+        {
+            "results": [_row(row) for row in found.rows],
+            "currency": found.currency,
+            "unpriced_gpu_hours": found.unpriced_gpu_hours,
+            "window": _span(found.window),
+        }
     )
 
 

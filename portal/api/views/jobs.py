@@ -20,6 +20,7 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_values
 from portal.api.schemas.allocation_output import QueuePositionOut
+from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, cost_to_date
 from portal.core import clock, money
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -29,7 +30,8 @@ STATES = [state.value for state in found.State]
 
 
 class JobCostOut(serializers.Serializer):
-    to_date = serializers.CharField()
+    to_date = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     currency = serializers.CharField()
 
 
@@ -126,7 +128,7 @@ def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None
                 "reserved": money.text(charges[row.uid].reserved, money.HOURS_PLACES),
                 "used": money.text(charges[row.uid].used, money.HOURS_PLACES),
             },
-            "cost": {"to_date": money.text(charges[row.uid].cost), "currency": currency},
+            "cost": cost_to_date(charges[row.uid], currency),
         }
         for row in rows
     ]

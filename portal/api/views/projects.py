@@ -21,9 +21,9 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
 from portal.api.schemas.allocation_input import EmptyBody
+from portal.api.schemas.cost_output import amount
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
-from portal.core import money
 from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants import object_limits as limits
@@ -126,7 +126,10 @@ class EndsOut(serializers.Serializer):
     archived_at = serializers.DateTimeField(allow_null=True)
     allocations = EndingOut(many=True)
     jobs = serializers.ListField(child=serializers.CharField(), help_text="Tenants' own queued Jobs.")
-    cost_per_hour = serializers.CharField(help_text="What the held allocations cost now.")
+    cost_per_hour = serializers.CharField(
+        allow_null=True, help_text="Decimal: what the held allocations cost now; null if none of them has a price."
+    )
+    unpriced_allocations = serializers.IntegerField(help_text="Held allocations without a price.")
     currency = serializers.CharField()
     namespace = serializers.ChoiceField(NAMESPACE_ENDS, help_text="kept if it was adopted.")
     remaining = serializers.ListField(
@@ -282,7 +285,8 @@ def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
             for found in ends.allocations
         ],
         "jobs": ends.jobs,
-        "cost_per_hour": money.text(ends.per_hour),
+        "cost_per_hour": amount(ends.per_hour),
+        "unpriced_allocations": ends.unpriced,
         "currency": ends.currency,
         "namespace": DELETED if ends.deletes_namespace else KEPT,
         "remaining": project_archive.remaining([row]).get(row.slug, []),
