@@ -4,7 +4,7 @@ Archiving writes intent only. The controllers end the allocations, and delete th
 (`allocations.reconcile.teardown`). The project's history stays readable.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,6 +18,7 @@ from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
 from allocations.requests import selectors
+from allocations.requests.selectors import Detail
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
@@ -47,16 +48,21 @@ def preview(user: User, project: Project) -> ArchivePreview:
     access.require(user, "structure.manage", project.team)
     live = list(_live(project))
     details = selectors.details(live)
-    held = [details[row.pk] for row in live if row.held_at is not None]
-    prices = [detail.per_hour for detail in held if detail.per_hour is not None]
+    per_hour, unpriced = cost_per_hour([details[row.pk] for row in live if row.held_at is not None])
     return ArchivePreview(
         allocations=tuple(live),
         jobs=tuple(job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)),
-        per_hour=None if held and not prices else sum(prices, Fraction(0)),
-        unpriced=len(held) - len(prices),
+        per_hour=per_hour,
+        unpriced=unpriced,
         currency=next((detail.currency for detail in details.values()), ""),
         deletes_namespace=not project.adopted,
     )
+
+
+def cost_per_hour(held: Sequence[Detail]) -> tuple[Fraction | None, int]:
+    """Return what held allocations cost now, None if none of them has a price, and how many have none."""
+    prices = [detail.per_hour for detail in held if detail.per_hour is not None]
+    return None if held and not prices else sum(prices, Fraction(0)), len(held) - len(prices)
 
 
 def require_confirmation(project: Project, confirm: str) -> None:

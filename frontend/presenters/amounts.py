@@ -24,6 +24,14 @@ def cost(charge: Charge, currency: str) -> str:
     return amount if charge.cost is None or not charge.unpriced else f"{amount}, {left_out(charge.unpriced)}"
 
 
+def held_per_hour(amount: Fraction | None, currency: str, unpriced: int) -> str:
+    """Return ``6.40 EUR per hour``, with how many allocations without a price it leaves out."""
+    if amount is None:
+        return NOT_PRICED
+    allocations = "1 allocation that has" if unpriced == 1 else f"{unpriced} allocations that have"
+    return f"{money(amount, currency)} per hour" + (f", without {allocations} no price" if unpriced else "")
+
+
 def left_out(unpriced: Fraction) -> str:
     """Return what an incomplete cost leaves out: ``without 2 GPU-hours that have no price``; empty if nothing."""
     if not unpriced:

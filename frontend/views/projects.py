@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from allocations.projects import adopt, editable, organization, transfer
 from allocations.projects import archive as project_archive
 from frontend.pages import PageRequest, page, show
-from frontend.presenters.amounts import money
+from frontend.presenters.amounts import held_per_hour
 from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm
 from frontend.views.tenants import form_page
 from portal.tenants import access
@@ -66,7 +66,7 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
         messages.success(request, f"{row.slug} is archived. What it held is given back now.")
         return redirect("tenants")
     ends = project_archive.preview(request.user, row)
-    saved = None if ends.per_hour is None else money(ends.per_hour, ends.currency)
+    saved = held_per_hour(ends.per_hour, ends.currency, ends.unpriced)
     context = {"project": row, "form": form, "ends": ends, "saved": saved}
     return show(request, "frontend/archive.html", context, status=400 if form.is_bound else 200)
 

@@ -37,7 +37,12 @@ def test_a_request_answers_201_with_every_field_of_the_contract(api, member):
     assert (body["project"], body["team"], body["namespace"]) == ("vision-train", "vision", "vision-train")
     assert (body["requested_by"], body["purpose"], body["priority"]) == (member.username, "to try it", "normal")
     assert body["queue"] == {"position": 1, "of": 1}
-    assert body["cost"] == {"to_date": "0.0000", "per_hour": "2.2000", "currency": "EUR"}
+    assert body["cost"] == {
+        "to_date": "0.0000",
+        "unpriced_gpu_hours": "0",
+        "per_hour": "2.2000",
+        "currency": "EUR",
+    }
     assert (body["reservation"], body["devices"], body["objects"]) == ("count", [], [])
     assert all(UTC_TIME.fullmatch(body[name]) for name in ("created_at", "give_up_at"))
     assert (body["hours"], body["hours_left"], body["ends_at"]) == ("1.500000", "1.500000", None)

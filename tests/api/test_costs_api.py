@@ -1,10 +1,11 @@
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from portal.core import clock
 from quotas.costs.models import Price
-from tests.support.fleet import fleet
+from tests.support.fleet import SINCE, fleet
 from tests.support.people import client, person
 from tests.support.quotas import hour, used
 
@@ -34,11 +35,12 @@ def rows(api, query):
 def test_a_row_has_every_column_as_a_decimal_string(api):
     body = api.get(f"{URL}?window={WINDOW}").json()
     window = {"start": "2026-11-02T00:00:00Z", "end": "2026-11-03T00:00:00Z"}
-    assert (body["currency"], body["window"]) == ("EUR", window)
+    assert (body["currency"], body["unpriced_gpu_hours"], body["window"]) == ("EUR", "0", window)
     assert body["results"][0] == {
         "name": "vision-dev",
         "window": window,
         "gpu_hours": "2.000000",
+        "unpriced_gpu_hours": "0",
         "cost": "2.2000",
         "idle_cost": "0",
         "stranded_cost": "0",
@@ -46,6 +48,23 @@ def test_a_row_has_every_column_as_a_decimal_string(api):
         "total": "2.2000",
         "currency": "EUR",
     }
+
+
+def test_what_has_no_price_has_no_cost_and_its_hours_say_so(api):
+    def at(n):
+        return SINCE + timedelta(hours=n)
+
+    used(at(-1), at(1), project="vision-train")
+    used(at(0), at(2), project="vision-dev")
+    used(at(-1), at(0), project="vision-other")
+    body = api.get(f"{URL}?window=2025-12-31,2026-01-02").json()
+    columns = ("name", "gpu_hours", "unpriced_gpu_hours", "cost", "total")
+    assert [tuple(row[column] for column in columns) for row in body["results"]] == [
+        ("vision-dev", "2.000000", "0", "2.2000", "2.2000"),
+        ("vision-train", "2.000000", "1.000000", "1.1000", "1.1000"),
+        ("vision-other", "1.000000", "1.000000", None, None),
+    ]
+    assert body["unpriced_gpu_hours"] == "2.000000"
 
 
 def test_the_last_seven_days_by_project_are_the_default(api):

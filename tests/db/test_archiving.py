@@ -1,9 +1,12 @@
 """Archiving as intent: what it ends, what it refuses from then on, and what its preview shows."""
 
+from fractions import Fraction
+
 import pytest
 
 from allocations.models import Allocation
 from allocations.projects import archive
+from allocations.requests import selectors
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.core.models import WorkItem
 from portal.tenants.models import Project
@@ -73,3 +76,17 @@ def test_a_lead_archives_nothing(rows, project, team):
         with pytest.raises(Forbidden):
             act(person(team, "lead"), project)
     assert Project.objects.get().archived_at is None
+
+
+def test_its_preview_says_how_many_held_allocations_have_no_price(team, project):
+    fleet(team, prices={"l40s": "1.10"})
+    member = person(team)
+    l40s, h100 = (held(allocate(member, project, offering)) for offering in ("l40s/whole", "h100/whole"))
+
+    def cost(*held_rows):
+        return archive.cost_per_hour(list(selectors.details(held_rows).values()))
+
+    assert cost(l40s) == (Fraction("1.1"), 0)
+    assert cost(l40s, h100) == (Fraction("1.1"), 1)
+    assert cost(h100) == (None, 1)
+    assert cost() == (0, 0)

@@ -1,7 +1,9 @@
 """A catalog with both backends, limits and prices, and allocations in it, created by the portal's services."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from allocations.domain.allocation_spec import AllocationRequest
@@ -23,8 +25,13 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 PRICES = {"l40s": "1.10", "h100": "3.20"}
 
 
-def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
-    """Create two l40s nodes of four GPUs and one h100 node of four in a cluster, each team with half of it."""
+def fleet(
+    *teams: Team, extra_nodes: int = 0, slug: str = LOCAL, prices: Mapping[str, str] = MappingProxyType(PRICES)
+) -> Cluster:
+    """Create two l40s nodes of four GPUs and one h100 node of four in a cluster, each team with half of it.
+
+    ``prices`` are those of a GPU-hour by flavor; others have none.
+    """
     cluster = Cluster.objects.get(slug=slug)
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
     slices = [slices_of("h100-0", *(gpu(n) for n in range(4)))]
@@ -35,8 +42,8 @@ def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
     for team in teams:
         for pool in Pool.objects.filter(flavor__cluster=slug):
             limits.set_limit("test", team, pool, 4 if pool.flavor.name.startswith("l40s") else 2)
-    for flavor in Flavor.objects.filter(name__in=PRICES):
-        costs.set_price("test", flavor, Decimal(PRICES[flavor.name]), "EUR", SINCE, "test")
+    for flavor in Flavor.objects.filter(name__in=prices):
+        costs.set_price("test", flavor, Decimal(prices[flavor.name]), "EUR", SINCE, "test")
     return cluster
 
 

@@ -1,9 +1,12 @@
-"""CPU and memory as pages show them: never more than there is."""
+"""Amounts as pages show them: CPU and memory never more than there is, and what has no price never as zero."""
+
+from fractions import Fraction
 
 import pytest
 
-from frontend.presenters.amounts import node_share
+from frontend.presenters.amounts import cost, held_per_hour, left_out, node_share
 from quotas.catalog.node_shares import NodeShare
+from quotas.costs.selectors import NO_CHARGE, Charge
 
 
 @pytest.mark.parametrize(
@@ -17,3 +20,47 @@ from quotas.catalog.node_shares import NodeShare
 )
 def test_cpu_and_memory_are_rounded_down(share, words):
     assert node_share(share) == words
+
+
+@pytest.mark.parametrize(
+    ("unpriced", "amount", "words"),
+    [
+        ("0", "6.4", "6.40 EUR"),
+        ("2", "6.4", "6.40 EUR, without 2 GPU-hours that have no price"),
+        ("1", "0", "0.00 EUR, without 1 GPU-hour that has no price"),
+        ("8", None, "not priced"),
+    ],
+)
+def test_a_cost_says_what_it_leaves_out(unpriced, amount, words):
+    charge = Charge(Fraction(8), Fraction(8), Fraction(unpriced), None if amount is None else Fraction(amount))
+    assert cost(charge, "EUR") == words
+
+
+def test_what_was_never_held_costs_nothing():
+    assert cost(NO_CHARGE, "EUR") == "0.00 EUR"
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        ("0", ""),
+        ("1/1000", "without less than 0.01 GPU-hours that have no price"),
+        ("3/2", "without 1.5 GPU-hours that have no price"),
+    ],
+)
+def test_a_few_seconds_without_a_price_are_not_nothing(hours, words):
+    assert left_out(Fraction(hours)) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "unpriced", "words"),
+    [
+        (Fraction(0), 0, "0.00 EUR per hour"),
+        (Fraction("3.2"), 0, "3.20 EUR per hour"),
+        (Fraction("3.2"), 1, "3.20 EUR per hour, without 1 allocation that has no price"),
+        (Fraction("3.2"), 2, "3.20 EUR per hour, without 2 allocations that have no price"),
+        (None, 2, "not priced"),
+    ],
+)
+def test_what_is_held_says_how_much_of_it_has_no_price(amount, unpriced, words):
+    assert held_per_hour(amount, "EUR", unpriced) == words

@@ -62,7 +62,7 @@ def catalogue(tour: Tour) -> None:
         tour.say(
             f"{row['id']:<20} {capacity['free']:>3} of {capacity['total']:>3} free, team {headroom['used']} of "
             f"{headroom['limit']}, can get now {headroom['can_get_now']}, "
-            f"{row['price_per_hour']} {row['currency']} an hour"
+            f"{_money(row['price_per_hour'], row)} an hour"
         )
 
 
@@ -149,10 +149,10 @@ def costs(tour: Tour) -> None:
     for id_ in tour.allocation_ids:
         row = tour.portal.get(f"allocations/{id_}")
         cost = row["cost"]
-        tour.say(f"{row['name']}: {cost['to_date']} {cost['currency']} so far, {cost['per_hour']} an hour")
+        tour.say(f"{row['name']}: {_money(cost['to_date'], cost)} so far, {_money(cost['per_hour'], cost)} an hour")
     report = tour.portal.get("costs", window="today", aggregate="team,offering")
     for row in report["results"]:
-        tour.say(f"  {row['name']}: {row['gpu_hours']} GPU-hours, {row['total']} {row['currency']}")
+        tour.say(f"  {row['name']}: {row['gpu_hours']} GPU-hours, {_money(row['total'], row)}")
 
 
 def release(tour: Tour) -> None:
@@ -164,7 +164,11 @@ def release(tour: Tour) -> None:
         if row["outcome"] != "released" or row["objects"]:
             raise LocalError(f"{row['name']} should be released without objects, and is {row}")
         cost = row["cost"]
-        tour.say(f"{row['name']}: {row['outcome']}, {cost['to_date']} {cost['currency']} in all")
+        tour.say(f"{row['name']}: {row['outcome']}, {_money(cost['to_date'], cost)} in all")
+
+
+def _money(amount: str | None, row: dict[str, Any]) -> str:
+    return "not priced" if amount is None else f"{amount} {row['currency']}"
 
 
 def _wait_for_kueues_reason(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
