@@ -3,7 +3,8 @@
 1. Each node is read by one backend: DRA if the driver publishes slices for it, else the device plugin.
 2. Nodes with the same product, backend and strategy are one flavor, whose name never changes.
 3. Each kind of slice of a flavor is an offering, and takes units of a pool.
-4. A node that cannot be offered has a problem: a sentence that says why and what to do.
+4. The slices of a fixed MIG layout share the price of the flavor's GPUs (`fixed_layouts`).
+5. A node that cannot be offered has a problem: a sentence that says why and what to do.
 """
 
 from collections import Counter, defaultdict
@@ -11,8 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from quotas.catalog import deviceplugin, dra, dra_resources, node_selectors, node_shares, shortnames
+from quotas.catalog import deviceplugin, dra, dra_resources, fixed_layouts, node_selectors, node_shares, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
+from quotas.catalog.fixed_layouts import FixedLayout
 from quotas.catalog.types import (
     ClassFact,
     DeviceFact,
@@ -43,6 +45,7 @@ class _ReadNode:
     reading: Reading
     problems: tuple[str, ...]
     offered: bool
+    layout: FixedLayout | None
 
     @property
     def identity(self) -> Identity:
@@ -55,12 +58,15 @@ def discover(
     current_names: Mapping[Identity, str] | None = None,
     reserved_names: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
+    current_shares: Mapping[str, Fraction] | None = None,
 ) -> Discovered:
     """Return the catalog of one cluster.
 
-    `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters.
-    The result depends on the facts only, not on their order.
+    `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters,
+    `current_shares` the `gpu_share` that its offerings have already, by key. The result depends on the facts only, not
+    on their order.
     """
+    nodes = list(nodes)
     pieces, extended = dra.by_node(slices), dra_resources.extended_resources(classes)
     read = (_read_node(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
     sites = [site for site in read if site]
@@ -75,10 +81,14 @@ def discover(
     ambiguous = node_selectors.ambiguous(selectors, names)
     flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in ambiguous}
     found = [_found_node(site, flavors.get(site.identity), ambiguous.get(site.identity, "")) for site in sites]
+    changing = {node.labels.get(PRODUCT_LABEL, "") for node in nodes if fixed_layouts.is_changing(node.labels)}
+    kept = {key: _kept_shares(groups[key], current_shares or {}, changing) for key in flavors}
     return Discovered(
         flavors=tuple(sorted(flavors.values(), key=lambda flavor: flavor.name)),
         pools=tuple(sorted((p for k in flavors for p in _pools(names[k], groups[k])), key=lambda pool: pool.key)),
-        offerings=tuple(sorted((o for k in flavors for o in _offerings(names[k], groups[k])), key=lambda o: o.key)),
+        offerings=tuple(
+            sorted((o for k in flavors for o in _offerings(names[k], groups[k], kept[k])), key=lambda o: o.key)
+        ),
         nodes=tuple(found),
         devices=tuple(d for key in flavors for d in _devices(names[key], groups[key])),
     )
@@ -104,7 +114,8 @@ def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[st
             f"no GPU taint, so not offered: any pod could land here. "
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
-    return _ReadNode(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
+    offered = labelled and bool(_gpu_taints(node)) and bool(reading.supplies)
+    return _ReadNode(node, reading, tuple(problems), offered, fixed_layouts.of_node(node.labels, reading.supplies))
 
 
 def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
@@ -192,8 +203,8 @@ def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
     return units
 
 
-def _offerings(flavor: str, group: Sequence[_ReadNode]) -> list[FoundOffering]:
-    found = [_offering(flavor, [supply for _, supply in supplies]) for supplies in _supplies(group).values()]
+def _offerings(flavor: str, group: Sequence[_ReadNode], kept: Mapping[str, Fraction]) -> list[FoundOffering]:
+    found = [_offering(flavor, supplies, kept) for supplies in _supplies(group).values()]
     return [*found, _custom_claim_offering(found)] if group[0].reading.path == "dra" else found
 
 
@@ -221,10 +232,15 @@ def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
     )
 
 
-def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
+def _offering(flavor: str, found: Sequence[tuple[_ReadNode, Supply]], kept: Mapping[str, Fraction]) -> FoundOffering:
+    supplies = [supply for _, supply in found]
     one = supplies[0]
+    key = f"{flavor}/{one.kind}-{one.profile}" if one.profile else f"{flavor}/{one.kind}"
+    share = one.gpu_share
+    if one.resource and one.profile:
+        share = kept.get(key) or fixed_layouts.mean_share([(site.layout, supply) for site, supply in found])
     return FoundOffering(
-        key=f"{flavor}/{one.kind}-{one.profile}" if one.profile else f"{flavor}/{one.kind}",
+        key=key,
         flavor=flavor,
         pool=f"{flavor}/{one.pool}",
         kind=one.kind,
@@ -234,7 +250,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         resource=one.resource,
         device_class=one.device_class,
         selectors=one.selectors,
-        gpu_share=one.gpu_share,
+        gpu_share=share,
         per_node=max(supply.max_usable for supply in supplies),
         capacity=one.capacity,
         sharing=one.sharing,
@@ -242,6 +258,17 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         memory_mib=min(supply.memory_mib for supply in supplies),
         memory_part=one.memory_part,
     )
+
+
+def _kept_shares(
+    group: Sequence[_ReadNode], current: Mapping[str, Fraction], changing: Collection[str]
+) -> Mapping[str, Fraction]:
+    """Return the current shares while a fixed layout of the flavor's GPUs is being changed or not complete, so that no
+    price follows what is not final; then none.
+    """
+    is_changing = group[0].identity.product in changing
+    is_final = all(site.layout is None or site.layout.is_complete for site in group)
+    return {} if is_final and not is_changing else current
 
 
 def _devices(flavor: str, group: Sequence[_ReadNode]) -> list[FoundDevice]:
@@ -259,4 +286,5 @@ def _found_node(site: _ReadNode, flavor: FoundFlavor | None, problem: str) -> Fo
         capacity=_units(site, lambda supply: supply.max_usable),
         units=_units(site, lambda supply: supply.usable),
         gives=site.node.gives,
+        gpus_per_unit=fixed_layouts.gpus_per_unit(site.reading.supplies, site.layout),
     )

@@ -151,6 +151,14 @@ def maximal_layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
     return tuple(dict(layout) for layout in every if not any(layout < other for other in every))
 
 
+def is_filled(geometry: Geometry, layout: Mapping[str, int]) -> bool:
+    """Return whether a layout is valid and none of its own profiles can be added, as in those of NVIDIA's MIG
+    manager: three `2g.20gb` are filled, although a `1g.10gb` fits beside them.
+    """
+    every = layouts(geometry)
+    return layout in every and not any({**layout, name: number + 1} in every for name, number in layout.items())
+
+
 def placement_of_device(geometry: Geometry, name: str) -> tuple[str, Placement | None]:
     """Return GPU and placement of a DRA device's name: `gpu-0-mig-1g10gb-19-3`; the whole GPU has no placement.
 

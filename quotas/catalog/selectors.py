@@ -1,6 +1,7 @@
 """Reads the catalog."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from types import MappingProxyType
 
 from django.db.models import QuerySet
@@ -20,6 +21,11 @@ def known_names(cluster: str) -> tuple[dict[Identity, str], frozenset[str]]:
         else:
             taken.add(flavor.name)
     return known, frozenset(taken)
+
+
+def known_shares(cluster: str) -> dict[str, Fraction]:
+    """Return `current_shares` for `discovery.discover`: the part of a GPU that a slice of each offering is, by key."""
+    return {offering.key: offering.gpu_share for offering in Offering.objects.filter(flavor__cluster=cluster)}
 
 
 def offerings() -> QuerySet[Offering]:

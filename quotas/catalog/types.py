@@ -168,7 +168,8 @@ class FoundOffering:
 @dataclass(frozen=True)
 class FoundNode:
     """A node. `flavor` is empty if nothing of it is offered. `units` are the healthy ones of its `capacity`, `gives` is
-    what it can give pods. `blocked` GPUs cannot have their share of that (`blocked_capacity`).
+    what it can give pods. `blocked` GPUs cannot have their share of that (`blocked_capacity`). `gpus_per_unit` is
+    {resource of a device plugin: GPUs that one unit of it is}.
     """
 
     name: str
@@ -180,6 +181,7 @@ class FoundNode:
     units: Mapping[str, int] = field(default_factory=dict)
     gives: NodeShare = field(default_factory=NodeShare)
     blocked: Fraction = Fraction(0)
+    gpus_per_unit: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from tests.support.gpu_facts import divisible_gpu, dra_node, gpu, plugin_node, p
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
+WHOLE = {"nvidia.com/gpu": Fraction(1)}
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -59,8 +60,12 @@ def test_whole_gpus_by_device_plugin():
         ),
     )
     assert found.nodes == (
-        FoundNode("l40s-0", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}),
-        FoundNode("l40s-1", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}),
+        FoundNode(
+            "l40s-0", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}, gpus_per_unit={"nvidia.com/gpu": Fraction(1)}
+        ),
+        FoundNode(
+            "l40s-1", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}, gpus_per_unit={"nvidia.com/gpu": Fraction(1)}
+        ),
     )
     assert (found.devices, problems(found)) == ((), ())
 

@@ -70,9 +70,9 @@ def test_the_demo_fleet_is_found_whole():
         ("t4/gpu.shared", {"nvidia.com/gpu.shared": 1}, 32),
     ]
     assert [(o.key, o.pool, o.isolation, o.gpu_share, o.per_node) for o in found.offerings] == [
-        ("a100/mig-1g.10gb", "a100/mig-1g.10gb", "hardware", Fraction(1, 7), 16),
-        ("a100/mig-2g.20gb", "a100/mig-2g.20gb", "hardware", Fraction(2, 7), 8),
-        ("a100/mig-3g.40gb", "a100/mig-3g.40gb", "hardware", Fraction(1, 2), 8),
+        ("a100/mig-1g.10gb", "a100/mig-1g.10gb", "hardware", Fraction(2, 15), 16),
+        ("a100/mig-2g.20gb", "a100/mig-2g.20gb", "hardware", Fraction(4, 15), 8),
+        ("a100/mig-3g.40gb", "a100/mig-3g.40gb", "hardware", Fraction(7, 15), 8),
         ("h100/claim", "h100/slices", "full", Fraction(1), 1),
         ("h100/mig-1g.10gb", "h100/slices", "hardware", Fraction(1, 7), 56),
         ("h100/mig-1g.10gb+me", "h100/slices", "hardware", Fraction(1, 7), 8),

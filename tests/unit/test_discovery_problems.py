@@ -1,6 +1,7 @@
 """Discovery of nodes and devices that are not offered, or not counted, each with its problem."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.support.gpu_facts import divisible_gpu, dra_node, gpu, plugin_node, p
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
+WHOLE = {"nvidia.com/gpu": Fraction(1)}
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -31,7 +33,8 @@ def test_an_untainted_node_is_a_problem_and_not_offered():
     )
     found = discover([bare], [])
     assert (found.flavors, found.pools, found.offerings) == ((), (), ())
-    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, problems(found)[0][1], {"gpu": 4}, {"gpu": 4})
+    (node,) = found.nodes
+    assert node == FoundNode("l40s-0", "", True, False, node.problem, {"gpu": 4}, {"gpu": 4}, gpus_per_unit=WHOLE)
     assert "kubectl taint nodes l40s-0 nvidia.com/gpu=present:NoSchedule" in problems(found)[0][1]
 
 

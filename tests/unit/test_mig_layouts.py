@@ -225,3 +225,27 @@ def test_what_a_placement_blocks_is_what_fits_no_more(occupied: list[Placement],
         assert {name: after[name] + fewer[name] for name in before} == before
         assert fewer[profile] >= 1
         assert min(fewer.values()) >= 0
+
+
+@pytest.mark.parametrize(
+    ("layout", "is_filled"),
+    [
+        ({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}, True),
+        ({"2g.20gb": 3}, True),
+        ({"4g.40gb": 1}, True),
+        ({"2g.20gb": 2}, False),
+        ({"3g.40gb": 1}, False),
+        ({"4g.40gb": 2}, False),
+        ({"5g.50gb": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_layout_is_filled_if_none_of_its_own_profiles_can_be_added(layout: dict[str, int], is_filled: bool) -> None:
+    assert layouts.is_filled(H100, layout) is is_filled
+
+
+@GPUS
+def test_a_profile_alone_is_filled_as_often_as_its_table_says(geometry: Geometry) -> None:
+    for profile in geometry.profiles:
+        filled = [n for n in range(1, 9) if layouts.is_filled(geometry, {profile.name: n})]
+        assert filled == [profile.max_instances]
