@@ -5,9 +5,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from quotas.catalog import fixed_layouts
+from quotas.catalog import fixed_layouts, layouts
 from quotas.catalog.discovery import Discovered, discover
+from quotas.catalog.mig_tables import TABLES
 from quotas.catalog.types import NodeFact
 from tests.support.gpu_facts import plugin_node
 
@@ -98,6 +101,21 @@ def test_nodes_with_different_layouts_are_worth_their_gpus_together():
 def test_no_share_is_more_than_a_gpu():
     found = discover([a100({"4g.40gb": 8}), a100({"1g.10gb+me": 8}, name="a100-1")], [])
     assert shares(found) == {"4g.40gb": 1, "1g.10gb+me": 1}
+
+
+GEOMETRY = TABLES["A100-80GB"]
+FILLED = [layout for layout in layouts.layouts(GEOMETRY) if layouts.is_filled(GEOMETRY, layout)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(FILLED), st.integers(1, 8)), min_size=1, max_size=4))
+def test_the_units_of_any_layouts_are_worth_the_gpus_of_their_nodes(nodes: list[tuple[Mapping[str, int], int]]):
+    facts = [
+        a100({profile: number * count for profile, number in layout.items()}, count, name=f"a100-{index}")
+        for index, (layout, count) in enumerate(nodes)
+    ]
+    found = discover(facts, [])
+    assert gpus(found) == worth(found) == sum(count for _, count in nodes)
+    assert all(0 < share <= 1 for share in shares(found).values())
 
 
 def test_a_node_that_is_not_usable_counts():
