@@ -42,7 +42,7 @@ def observe(second: float, units: dict[str, int], revision: int, state: str = "s
         "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
         "status": {
             "capacity": units,
-            "allocatable": units if state == "success" else dict.fromkeys(units, 0),
+            "allocatable": dict.fromkeys(units, 0) if state == "pending" else units,
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
@@ -101,6 +101,14 @@ def test_a_price_changes_once_a_new_layout_is_complete_and_open_intervals_keep_t
     assert share("1g.10gb") == Fraction(1, 7)
     charged = {row.offering: row.gpus / row.count for row in UsageInterval.objects.filter(end=None)}
     assert charged["a100/mig-1g.10gb"] == Fraction(2, 15)
+
+
+def test_a_layout_that_failed_on_one_gpu_changes_no_price_and_nobody_is_charged_for_that_gpu():
+    observe(0, BALANCED, 1)
+    observe(10, {"nvidia.com/mig-1g.10gb": 14, "nvidia.com/mig-2g.20gb": 7, "nvidia.com/mig-3g.40gb": 7}, 2, "failed")
+    assert share("1g.10gb") == Fraction(2, 15)
+    hold_all(at(10), at(10 + HOUR_S))
+    assert parts(at(10), at(10 + HOUR_S)) == {Category.HELD: 7, Category.UNAVAILABLE: 1}
 
 
 def test_a_layout_of_another_node_changes_the_price_and_not_what_a_unit_is_worth():
