@@ -46,6 +46,7 @@ OBJECT_KINDS = {
         ObjectKind("pods", "Pods, finished ones too", "count/pods", 2000, 10_000, minimum=HOLDERS),
         ObjectKind(OTHER_PODS, "Unfinished pods of no allocation or queued Job", "pods", 250, 10_000, size_kib=0),
         ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
+        ObjectKind("cronjobs", "CronJobs, in adopted namespaces", "count/cronjobs.batch", 20, 1000),
         ObjectKind("deployments", "Deployments", "count/deployments.apps", 100, 1000),
         ObjectKind("replicasets", "ReplicaSets, up to 4 a Deployment", "count/replicasets.apps", 400, 4000),
         ObjectKind("statefulsets", "StatefulSets", "count/statefulsets.apps", 50, 1000),

@@ -18,7 +18,7 @@ def refusal(call, *args):
 
 
 def test_the_defaults_take_less_than_the_bound_of_a_project():
-    assert limits.stored_mib(*DEFAULTS) == 213
+    assert limits.stored_mib(*DEFAULTS) == 214
 
 
 def test_only_what_differs_from_the_defaults_is_kept():
@@ -30,6 +30,7 @@ def test_the_quota_has_every_kind_by_its_key():
     assert limits.quota({"jobs": 7}) == {
         "count/pods": "2000",
         "count/jobs.batch": "7",
+        "count/cronjobs.batch": "20",
         "count/deployments.apps": "100",
         "count/replicasets.apps": "400",
         "count/statefulsets.apps": "50",
@@ -44,7 +45,7 @@ def test_the_quota_has_every_kind_by_its_key():
 
 
 def test_an_unknown_kind_is_told_the_known_ones():
-    (words,) = refusal(limits.merge, {}, {"cronjobs": 5})["object_limits.cronjobs"]
+    (words,) = refusal(limits.merge, {}, {"ingresses": 5})["object_limits.ingresses"]
     assert words == f"There is no such kind. Kinds are: {', '.join(OBJECT_KINDS)}."
 
 
@@ -66,18 +67,18 @@ def test_what_comes_above_the_bound_is_told_what_fits():
     after = ({"configmaps": 2000}, CONFIG_KIB)
     (words,) = refusal(limits.check_bound, DEFAULTS, after, 256, "object_limits")["object_limits"]
     assert words == (
-        "The project could then store 438 MiB in etcd, and 256 MiB is the most (PROJECT_STORE_MIB). "
-        "What fits: at most 548 configmaps. Or lower the numbers of other kinds."
+        "The project could then store 439 MiB in etcd, and 256 MiB is the most (PROJECT_STORE_MIB). "
+        "What fits: at most 543 configmaps. Or lower the numbers of other kinds."
     )
-    limits.check_bound(DEFAULTS, ({"configmaps": 548}, CONFIG_KIB), 256, "object_limits")
-    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 549}, CONFIG_KIB), 256, "object_limits")
+    limits.check_bound(DEFAULTS, ({"configmaps": 543}, CONFIG_KIB), 256, "object_limits")
+    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 544}, CONFIG_KIB), 256, "object_limits")
 
 
 def test_a_size_that_comes_above_the_bound_is_told_what_fits():
     (words,) = refusal(limits.check_bound, DEFAULTS, ({}, 1024), 256, "config_size_kib")["config_size_kib"]
-    assert "at most a config_size_kib of 239." in words
-    limits.check_bound(DEFAULTS, ({}, 239), 256, "config_size_kib")
-    assert refusal(limits.check_bound, DEFAULTS, ({}, 240), 256, "config_size_kib")
+    assert "at most a config_size_kib of 237." in words
+    limits.check_bound(DEFAULTS, ({}, 237), 256, "config_size_kib")
+    assert refusal(limits.check_bound, DEFAULTS, ({}, 238), 256, "config_size_kib")
 
 
 def test_a_project_above_a_lowered_bound_comes_down_in_steps():
