@@ -39,8 +39,9 @@ class Connection:
     expires_at: datetime
 
 
-def connect(user: User, row: Allocation) -> Connection:
-    """Return what ``user`` needs to run pods on the slices of ``row``, with a new token.
+def connect(user: User, row: Allocation, *, until: datetime | None = None) -> Connection:
+    """Return what ``user`` needs to run pods on the slices of ``row``, with a new token; ``until`` is as for
+    ``person_access.create_token``.
 
     Raises Forbidden (role below member, or not a member of the team); Refused ``wrong_phase`` unless the slices are
     held; Busy while the person's service account is being created; ClusterUnavailable, ClusterRefused.
@@ -52,7 +53,7 @@ def connect(user: User, row: Allocation) -> Connection:
             f"{row.name} is {row.phase}; it can be used once it is active.",
             "Ask for a new one." if row.phase in (Phase.RELEASING, Phase.ENDED) else "Wait until its phase is active.",
         )
-    token = person_access.create_token(user, row.project.cluster_id)
+    token = person_access.create_token(user, row.project.cluster_id, until)
     record_action(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
     return Connection(
         label=Label(names.ALLOCATION, row.name),

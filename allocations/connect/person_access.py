@@ -17,6 +17,7 @@ from allocations.cluster.credentials import PersonToken
 from allocations.cluster.errors import ClusterRefused
 from portal.audit.entries import audit
 from portal.clusters import registry
+from portal.core import clock
 from portal.core.errors import Busy, Forbidden, Refused
 from portal.tenants import access
 from portal.tenants.models import Membership, Project, User
@@ -64,8 +65,8 @@ def project_for(user: User, slug: str) -> Project:
     return project
 
 
-def kubeconfig(user: User, slug: str, format_: Format) -> Kubeconfig:
-    """Return the person's kubeconfig for a project.
+def kubeconfig(user: User, slug: str, format_: Format, *, until: datetime | None = None) -> Kubeconfig:
+    """Return the person's kubeconfig for a project; ``until`` is as for ``create_token``.
 
     Raises what ``project_for`` raises; Busy while the person's account is being created; ClusterUnavailable,
     ClusterRefused.
@@ -73,7 +74,7 @@ def kubeconfig(user: User, slug: str, format_: Format) -> Kubeconfig:
     project = project_for(user, slug)
     cluster = project.cluster_id
     client = cluster_client(cluster)
-    token = create_token(user, cluster) if format_ == Format.TOKEN else None
+    token = create_token(user, cluster, until) if format_ == Format.TOKEN else None
     entry = {"token": token.token} if token else credentials.by_plugin(cluster)
     content = credentials.kubeconfig(client, project.cluster.server, user.username, project.namespace, entry)
     expires_at = token.expires_at if token else None
@@ -82,8 +83,9 @@ def kubeconfig(user: User, slug: str, format_: Format) -> Kubeconfig:
     return Kubeconfig(project, format_, content, expires_at)
 
 
-def credential(user: User, cluster: str = "") -> Credential:
-    """Return a new token of the person's account in a cluster ("": the portal's own).
+def credential(user: User, cluster: str = "", *, until: datetime | None = None) -> Credential:
+    """Return a new token of the person's account in a cluster ("": the portal's own); ``until`` is as for
+    ``create_token``.
 
     Raises Forbidden for a person without a role in any project there, which an unknown cluster is too; Busy while the
     account is being created; ClusterUnavailable, ClusterRefused.
@@ -91,7 +93,7 @@ def credential(user: User, cluster: str = "") -> Credential:
     cluster = cluster or registry.own()
     if not projects_of(user, cluster).exists():
         raise _no_account()
-    token = create_token(user, cluster)
+    token = create_token(user, cluster, until)
     after = {"cluster": cluster, "expires_at": token.expires_at.isoformat()}
     audit(user.username, "credential.create", user.username, after=after)
     return Credential(cluster, token.token, token.expires_at)
@@ -103,14 +105,20 @@ def projects_of(user: User, cluster: str) -> QuerySet[Project]:
     return rows.annotate(role=F("team__memberships__role")).order_by("slug")
 
 
-def create_token(user: User, cluster: str) -> PersonToken:
+def create_token(user: User, cluster: str, until: datetime | None) -> PersonToken:
     """Return a new token of the person's account, which lives for ``KUBECONFIG_TTL_S``.
+
+    ``until`` is when the portal's token of the request ends, None in a session: the new one ends no later, but lives
+    for ten minutes at least, as the API server issues none for less.
 
     Raises Busy while the account is being created; Forbidden for a person in no team; ClusterUnavailable,
     ClusterRefused.
     """
+    ttl_s: int = settings.KUBECONFIG_TTL_S
+    if until is not None:
+        ttl_s = min(ttl_s, int((until - clock.now()).total_seconds()))
     try:
-        return credentials.mint(cluster_client(cluster), user.username, settings.KUBECONFIG_TTL_S)
+        return credentials.mint(cluster_client(cluster), user.username, ttl_s)
     except ClusterRefused as error:
         if error.status != 404:
             raise

@@ -1,10 +1,14 @@
 """Kubeconfigs of projects, and credentials: who gets none, and what is refused before a cluster is asked."""
 
+from datetime import timedelta
+
 import pytest
 from click.testing import CliRunner
+from rest_framework.test import APIClient
 
 from portal.cli.main import cli
 from portal.core.clock import now
+from portal.tenants import services
 from portal.tenants.models import Project
 from tests.support.given_tokens import give_tokens
 from tests.support.people import client, person
@@ -51,6 +55,33 @@ def test_no_cache_keeps_a_credential(team, project, monkeypatch):
     answer = client(person(team)).post("/api/v1/credentials", {}, format="json")
     assert (answer.status_code, answer.json()["token"]) == (201, "t1")
     assert answer["Cache-Control"] == "no-store"
+
+
+def client_until(user, left):
+    """Return a client whose token of the portal ends after ``left``."""
+    _, secret = services.issue_token(user, "short", ["read", "request"], left)
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return api
+
+
+@pytest.mark.parametrize(("left", "lives"), [(20, 20), (45, 45), (90, 60)])
+def test_what_a_token_gets_for_the_cluster_does_not_outlive_it(team, project, monkeypatch, left, lives):
+    given = give_tokens(monkeypatch, life=timedelta(hours=2))
+    api = client_until(person(team), timedelta(minutes=left))
+    api.post("/api/v1/credentials", {}, format="json")
+    api.get(URL, {"format": "token"})
+    ends = now() + timedelta(minutes=lives)
+    assert [ends - timedelta(seconds=30) < token.expires_at <= ends for token in given] == [True, True]
+
+
+def test_a_session_gets_tokens_that_live_as_long_as_the_operator_says(team, project, monkeypatch, settings):
+    settings.KUBECONFIG_TTL_S = 1800
+    given = give_tokens(monkeypatch, life=timedelta(hours=2))
+    browser = APIClient()
+    browser.force_login(person(team))
+    assert browser.get(URL, {"format": "token"}).status_code == 200
+    assert timedelta(minutes=29) < given[0].expires_at - now() <= timedelta(minutes=30)
 
 
 @pytest.mark.parametrize("words", [(), ("train", "--project", "vision-train")])

@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from allocations.models import Allocation
 from portal.clusters.models import Cluster
 from portal.core import clock
+from portal.tenants import services as tenants
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, request_slices
 from tests.support.cluster.connected import Tenant, apply_pod, running
@@ -87,6 +88,19 @@ def test_a_token_lives_from_ten_minutes_to_an_hour(
     row = held(member, project, "l40s/whole")
     expires_at = datetime.fromisoformat(connect(api, row)["expires_at"])
     assert abs(expires_at - before - timedelta(seconds=given_s)) < timedelta(seconds=30)
+
+
+@pytest.mark.parametrize(("left_s", "given_s"), [(60, 600), (1200, 1200)])
+def test_a_token_of_the_cluster_outlives_that_of_the_portal_by_ten_minutes_at_most(
+    member: User, project: Project, left_s: int, given_s: int
+) -> None:
+    row = held(member, project, "l40s/whole")
+    _, secret = tenants.issue_token(member, "short", ["read", "request"], timedelta(seconds=left_s))
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    before = clock.now()
+    expires_at = datetime.fromisoformat(connect(api, row)["expires_at"])
+    assert abs(expires_at - before - timedelta(seconds=given_s)) < timedelta(seconds=10)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Authentication of REST calls: a bearer token with scopes, or a browser session, which has every scope."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 import structlog
@@ -57,6 +58,11 @@ def current_user(request: Request) -> User:
 def scopes(request: Request) -> list[str]:
     """Return the scopes of the request: the token's, or all of them in a session."""
     return request.auth.scopes if isinstance(request.auth, ApiToken) else list(Scope.values)
+
+
+def token_expires_at(request: Request) -> datetime | None:
+    """Return when the token of the request ends; None in a session."""
+    return request.auth.expires_at if isinstance(request.auth, ApiToken) else None
 
 
 def require_scope(request: Request, needed: str) -> None:

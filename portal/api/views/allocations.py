@@ -15,7 +15,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import bulk_release, selectors, services
 from allocations.requests.preview import preview_request
-from portal.api.http.auth import RequestScope, current_user
+from portal.api.http.auth import RequestScope, current_user, token_expires_at
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import Orderings, ordering, ordering_parameter, page, page_schema
@@ -119,7 +119,8 @@ def connect(request: Request, id_: str) -> Response:
     """Return how to use the allocation: label, example pod, shell commands, and a personal kubeconfig valid for an
     hour.
     """
-    given = connect_to(current_user(request), selectors.get(current_user(request), id_))
+    row = selectors.get(current_user(request), id_)
+    given = connect_to(current_user(request), row, until=token_expires_at(request))
     return Response(out.connection(given), headers={"Cache-Control": "no-store"})
 
 

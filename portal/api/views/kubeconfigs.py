@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from allocations.connect import person_access
 from allocations.connect.person_access import Format
-from portal.api.http.auth import RequestScope, current_user
+from portal.api.http.auth import RequestScope, current_user, token_expires_at
 from portal.api.http.operations import api_view
 from portal.api.http.strict import Body, Text, query_value, read
 from portal.api.schemas.problem_output import refusals
@@ -45,7 +45,7 @@ def credentials(request: Request) -> Response:
     kubectl.
     """
     cluster = read(CredentialRequest, request).get("cluster", "")
-    made = person_access.credential(current_user(request), cluster)
+    made = person_access.credential(current_user(request), cluster, until=token_expires_at(request))
     return Response(CredentialOut(made).data, status=201, headers=NO_STORE)
 
 
@@ -62,5 +62,6 @@ def kubeconfig(request: Request, slug: str) -> Response:
     wanted = query_value(request, "format", Format.EXEC)
     if wanted not in FORMATS:
         raise Invalid({"format": [f"Use one of {', '.join(FORMATS)}."]})
-    made = person_access.kubeconfig(current_user(request), slug, Format(wanted))
+    until = token_expires_at(request)
+    made = person_access.kubeconfig(current_user(request), slug, Format(wanted), until=until)
     return Response(KubeconfigOut(made).data, headers=NO_STORE)

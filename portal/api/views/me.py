@@ -96,7 +96,7 @@ def me(request: Request) -> Response:
         ],
         "projects": access.visible_projects(user).filter(archived_at=None),
         "scopes": auth.scopes(request),
-        "token_expires_at": request.auth.expires_at if isinstance(request.auth, ApiToken) else None,
+        "token_expires_at": auth.token_expires_at(request),
     }
     return Response(Me(data).data)
 
