@@ -51,6 +51,15 @@ def test_a_number_that_an_operator_sets_is_in_the_quota_and_binds(
     eventually(lambda: tenant.run("create", "configmap", "more").returncode == 0)
 
 
+def test_cron_jobs_that_an_admins_role_allows_are_bounded_too(project: Project, kubectl: Kubectl) -> None:
+    structure.configure_project(project, object_limits={"cronjobs": 1}, actor="operator")
+    eventually(lambda: hard(kubectl, project.namespace).get("count/cronjobs.batch") == "1")
+    yearly = ("--image=x", "--schedule=0 0 1 1 *", "-n", project.namespace)
+    kubectl("create", "cronjob", "first", *yearly)
+    with pytest.raises(AssertionError, match="exceeded quota: gpu-portal-objects"):
+        kubectl("create", "cronjob", "second", *yearly)
+
+
 def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(project: Project, tenant: Person) -> None:
     halves = [f"--from-literal={key}={'x' * 75_000}" for key in ("a", "b")]
     create = ("create", "configmap", "large", *halves, "--dry-run=server")
