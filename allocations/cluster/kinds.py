@@ -101,6 +101,7 @@ KINDS: dict[str, Kind] = {
         Kind("RoleBinding", _RBAC, "rolebindings"),
         Kind("ServiceAccount", "v1", "serviceaccounts", only_in=names.PEOPLE_NAMESPACE),
         Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
+        Kind("FlowSchema", "flowcontrol.apiserver.k8s.io/v1", "flowschemas", namespaced=False),
         Kind("Cohort", _KUEUE, "cohorts", namespaced=False, projector=workloads.cohort),
         Kind(
             "ClusterQueue",

@@ -27,6 +27,10 @@ HOLD = "gpu-portal-hold-"
 HOLD_SLOT = f"{HOLD}slot."
 MEMBER_ROLE = "gpu-portal:tenant"
 VIEWER_ROLE = "gpu-portal:viewer"
+TENANTS_LEVEL = "gpu-portal-tenants"
+"""Priority level of tenants' requests (API Priority and Fairness)."""
+PROJECTS_FLOW = "gpu-portal-projects"
+"""FlowSchema of the requests by service accounts of projects' namespaces."""
 
 LABEL = "gpu-portal.io/"
 MANAGED = f"{LABEL}managed"
@@ -94,6 +98,11 @@ def hold_slot(number: int | None) -> str:
 def former_hold(flavor: str) -> str:
     """Return the name of the PriorityClass and quota that a flavor's allocations shared before each had its own."""
     return f"{HOLD}{flavor}"
+
+
+def service_accounts(namespace: str) -> str:
+    """Return the group that the API server puts all service accounts of a namespace into."""
+    return f"system:serviceaccounts:{namespace}"
 
 
 def person(username: str) -> str:

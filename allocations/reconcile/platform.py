@@ -1,4 +1,4 @@
-"""The platform controller: people's service accounts, hold classes, and limits as Kueue objects."""
+"""The platform controller: service accounts, hold classes, flow control, and limits as Kueue objects."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,17 +18,18 @@ from allocations.reconcile.engine.applied import applied_objects, forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
 from portal.core.locks import advisory_lock
-from portal.tenants.models import User
+from portal.tenants.models import Project, User
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
 from quotas.limits import selectors as limits
 
 log = structlog.get_logger(__name__)
-KINDS = ("ServiceAccount", "PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue")
+KINDS = ("ServiceAccount", "FlowSchema", "PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue")
 
 
 def reconcile_platform(client: Client) -> datetime | None:
-    """Reconcile service accounts, PriorityClasses, Cohorts, ResourceFlavors and ClusterQueues; return None.
+    """Reconcile service accounts, a FlowSchema, PriorityClasses, Cohorts, ResourceFlavors and ClusterQueues; return
+    None.
 
     A ResourceFlavor is never deleted here: leases on it would drop out of Kueue's usage.
     Raises ClusterUnavailable, ClusterRefused.
@@ -60,12 +61,21 @@ def _apply_all(client: Client, actions: Iterable[Action], target: Target) -> lis
 def desired_manifests(cluster: str) -> list[Manifest]:
     """Return the objects of the cluster that belong to no project."""
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
+    namespaces = _project_namespaces(cluster)
     return [
         *(platform.service_account(u.username) for u in people),
+        *([platform.projects_flow(namespaces)] if namespaces else []),
         *map(platform.hold_class, map(names.hold_slot, range(LIVE_PER_PROJECT))),
         *map(platform.former_hold_class, _former_classes(cluster)),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]
+
+
+def _project_namespaces(cluster: str) -> set[str]:
+    """Return the namespaces of projects in use, and those with the portal's label, whose pods still run."""
+    projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("namespace", flat=True)
+    observed = MirrorObject.objects.filter(cluster=cluster, kind="Namespace").values_list("name", flat=True)
+    return {*projects, *observed}
 
 
 def _former_classes(cluster: str) -> list[str]:

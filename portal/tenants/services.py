@@ -110,7 +110,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        workqueue.enqueue(targets.project(project.cluster_id, slug))
+        workqueue.enqueue(targets.platform(project.cluster_id), targets.project(project.cluster_id, slug))
     return project
 
 

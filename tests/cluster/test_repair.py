@@ -39,6 +39,7 @@ PLATFORM = (
     "clusterqueue/team-language",
     "priorityclass/gpu-portal-hold-slot.249",
     "cohort/dept-research",
+    "flowschema/gpu-portal-projects",
     "serviceaccount/person-language-lead",
 )
 

@@ -18,6 +18,7 @@ from allocations.projects import archive
 from allocations.reconcile import etcd_monitor
 from allocations.reconcile.engine import applied, dispatch
 from allocations.reconcile.mirror_writer import record_list
+from allocations.reconcile.platform import desired_manifests
 from allocations.reconcile.recovery import reconcile_adoption
 from allocations.requests import selectors, services
 from allocations.requests.preview import preview_request
@@ -70,6 +71,17 @@ def test_what_a_flavor_is_given_concerns_its_cluster_and_a_team_concerns_all(
     WorkItem.objects.all().delete()
     tenants.create_team(team.department, "speech", "Speech")
     assert due() == {"far/platform", "local/platform"}
+
+
+def test_service_accounts_of_a_clusters_own_projects_have_the_priority_level_of_tenants(
+    team: Team, twins: dict[str, Twin]
+) -> None:
+    tenants.create_project(team, "closed", "Closed", cluster=FAR)
+    Project.objects.filter(slug="closed").update(archived_at=T0)
+    mirrored(FAR, "Namespace", "still-there")
+    (flow,) = [manifest for manifest in desired_manifests(FAR) if manifest["kind"] == "FlowSchema"]
+    groups = [subject["group"]["name"] for subject in flow["spec"]["rules"][0]["subjects"]]
+    assert groups == [f"system:serviceaccounts:{name}" for name in ("still-there", NAMESPACE)]
 
 
 def test_a_cluster_without_credentials_here_waits_and_the_other_goes_on(twins: dict[str, Twin]) -> None:

@@ -39,6 +39,12 @@ SERVED = (
 )
 CRDS = {"gpuprojects.gpu-portal.io": ("v1",)} | {f"{kind}.kueue.x-k8s.io": ("v1beta2",) for kind in KUEUE_KINDS}
 TENANTS = FlowSchema("gpu-portal-tenants", "gpu-portal-tenants", 1000, ("system:serviceaccounts:gpu-portal-people",))
+PROJECTS = FlowSchema(
+    "gpu-portal-projects",
+    "gpu-portal-tenants",
+    8900,
+    ("system:serviceaccounts:vision", "system:serviceaccounts:idle", "system:serviceaccounts:language"),
+)
 ACCOUNTS = FlowSchema("service-accounts", "workload-low", 9000, ("system:serviceaccounts",))
 GOOD = ClusterFacts(
     version="v1.36.3",
@@ -48,7 +54,8 @@ GOOD = ClusterFacts(
     guards=(GUARD, BINDING),
     priority_classes=CLASSES,
     roles={"gpu-portal:tenant": True},
-    flows=(TENANTS, ACCOUNTS),
+    flows=(TENANTS, PROJECTS, ACCOUNTS),
+    projects=("vision", "idle", "language"),
     classes=("gpu.nvidia.com", "mig.nvidia.com"),
     uses_dra=True,
     rights={MAY: True, MAY_NOT: False},
@@ -175,6 +182,18 @@ ADVICE = {
     "Kueue's configuration unread": ({"kueue": NO}, "Kueue's configuration"),
     "etcd filling": ({"store_bytes": 1300 * 1024**2}, "etcd"),
     "the size of etcd not told": ({"store_bytes": None}, "etcd"),
+    "projects' accounts among all service accounts": (
+        {"flows": (TENANTS, ACCOUNTS)},
+        "Priority level of projects' accounts",
+    ),
+    "a project's accounts left out": (
+        {"projects": ("vision", "idle", "language", "late")},
+        "Priority level of projects' accounts",
+    ),
+    "projects' FlowSchema asked too late": (
+        {"flows": (TENANTS, PROJECTS, replace(ACCOUNTS, precedence=8000))},
+        "Priority level of projects' accounts",
+    ),
     "no visibility": ({"visibility": "404"}, "Kueue's visibility API"),
 }
 
@@ -186,6 +205,12 @@ def test_what_stops_nothing_is_advice(changes, check):
     assert (found.check, found.status) == (check, Status.ADVICE)
     assert found.fix
     assert is_ready(findings)
+
+
+def test_projects_whose_accounts_are_elsewhere_are_named():
+    facts = replace(GOOD, projects=("vision", "late"))
+    (found,) = [finding for finding in run_checks(facts, EXPECTED) if finding.check.startswith("Priority level of")]
+    assert found.found == "1 of 2 namespaces are not in gpu-portal-tenants: late"
 
 
 def test_without_dra_no_device_class_is_needed():

@@ -1,9 +1,15 @@
-"""Builds the objects that belong to no project: people's service accounts and the PriorityClasses of hold quotas."""
+"""Builds the objects that belong to no project: people's service accounts, the FlowSchema of those of projects, and the
+PriorityClasses of hold quotas.
+"""
+
+from collections.abc import Iterable
 
 from allocations.cluster import names
 from allocations.domain.objects import Manifest
 
 HOLD_PRIORITY = 100
+PRECEDENCE = 8900
+"""Just before FlowSchema service-accounts of Kubernetes (9000), so that an admin's FlowSchemas are asked first."""
 LABELS = {names.MANAGED: "true", "app.kubernetes.io/managed-by": "gpu-portal"}
 
 
@@ -14,6 +20,33 @@ def service_account(username: str) -> Manifest:
         "kind": "ServiceAccount",
         "metadata": {"name": names.person(username), "namespace": names.PEOPLE_NAMESPACE, "labels": LABELS},
         "automountServiceAccountToken": False,
+    }
+
+
+def projects_flow(namespaces: Iterable[str]) -> Manifest:
+    """Return the FlowSchema that puts the service accounts of projects' namespaces into the tenants' priority level.
+
+    Every account may read the API server's documents, and a pod mounts the token of its own, which works anywhere. A
+    FlowSchema names each namespace: it has no selector of namespaces.
+    """
+    resources = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "clusterScope": True, "namespaces": ["*"]}
+    groups = [names.service_accounts(namespace) for namespace in sorted(namespaces)]
+    return {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": names.PROJECTS_FLOW, "labels": LABELS},
+        "spec": {
+            "priorityLevelConfiguration": {"name": names.TENANTS_LEVEL},
+            "matchingPrecedence": PRECEDENCE,
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": [
+                {
+                    "subjects": [{"kind": "Group", "group": {"name": group}} for group in groups],
+                    "resourceRules": [resources],
+                    "nonResourceRules": [{"nonResourceURLs": ["*"], "verbs": ["*"]}],
+                }
+            ],
+        },
     }
 
 

@@ -65,6 +65,7 @@ def read_facts(client: Client, rights: Iterable[Right], catalogue: Catalogue, at
         },
         roles={role: _read(_role_exists, client, role) for role in ROLES},
         flows=_read(_flows, client),
+        projects=[space["metadata"]["name"] for space in _items(client, "Namespace", labelSelector=OURS)],
         classes=_read(_names, client, "/apis/resource.k8s.io/v1/deviceclasses"),
         uses_dra=not isinstance(slices, ReadError) and bool(slices),
         rights={right: _read(_is_allowed, client, right) is True for right in rights},
@@ -106,7 +107,6 @@ def required_rights() -> tuple[Right, ...]:
     rights += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
     rights.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
     rights += [Right(verb, "", "events") for verb in ("create", "patch")]
-    rights.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
     rights.append(Right("get", "", etcd_size.PATH))
     rights.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
     return tuple(rights)

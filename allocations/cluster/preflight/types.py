@@ -84,6 +84,8 @@ class ClusterFacts:
     """By name; None if it does not exist."""
     roles: Mapping[str, bool | ReadError] = field(default_factory=dict)
     flows: Collection[FlowSchema] | ReadError = ()
+    projects: Collection[str] = ()
+    """The namespaces of projects."""
     classes: Collection[str] | ReadError = ()
     uses_dra: bool = False
     rights: Mapping[Right, bool] = field(default_factory=dict)
