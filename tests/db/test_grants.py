@@ -26,7 +26,7 @@ from quotas.costs.models import Price
 from quotas.costs.services import set_price
 from quotas.metering import capacity, foreign
 from quotas.metering import services as metering
-from quotas.metering.foreign import Use
+from quotas.metering.foreign import Start, Use
 from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
 from quotas.metering.units import FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
@@ -141,7 +141,7 @@ def test_the_role_records_capacity_its_value_and_its_end(role):
 def test_the_role_records_foreign_use_and_its_end(role):
     use = Use("local/pod:a/nvidia.com/gpu", "l40s-0", "resource", "nvidia.com/gpu", 2, "Pod", "a", "a", "elsewhere")
     with as_role():
-        foreign.begin(LOCAL, [use, use], hour(0), 1, estimated=False)
+        foreign.begin(LOCAL, [Start(use, hour(0), 1, estimated=False)] * 2)
         foreign.end(LOCAL, "a", [use.slot], hour(1), 2, estimated=True)
     assert ForeignUse.objects.get(end=hour(1), estimated_end=True).revision_end == 2
 
