@@ -116,5 +116,11 @@ def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
     }
 
 
+def removal_command(project: Project) -> str:
+    """Return the command that takes the finalizers off an object that keeps the project's namespace."""
+    patch = '{"metadata": {"finalizers": null}}'
+    return f"kubectl patch <kind> <name> -n {project.namespace} --type=merge -p '{patch}'"
+
+
 def _live(project: Project) -> QuerySet[Allocation]:
     return spec_of_row.rows().select_related("offering__pool").filter(project=project, ended_at=None).order_by("name")

@@ -25,6 +25,10 @@ class ProjectRow:
     project: Project
     remaining: Sequence[str]
 
+    @property
+    def removal_command(self) -> str:
+        return archive.removal_command(self.project)
+
 
 @dataclass
 class DepartmentNode:

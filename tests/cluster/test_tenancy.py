@@ -156,16 +156,17 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": ["example.com/stay"]}}')
     archive.archive(operator, project)
 
-    def message() -> str:
-        return " ".join(over_http(local, operator, project, json.dumps({"dry_run": True}))["remaining"])
+    def told() -> dict[str, Any]:
+        return over_http(local, operator, project, json.dumps({"dry_run": True}))
 
-    eventually(lambda: "example.com/stay in 1 resource instances" in message(), within_s=60)
+    eventually(lambda: "example.com/stay in 1 resource instances" in " ".join(told()["remaining"]), within_s=60)
+    assert f"kubectl patch <kind> <name> -n {project.namespace} --type=merge" in told()["hint"]
     browser = Client()
     browser.force_login(operator)
     assert "example.com/stay in 1 resource instances" in browser.get("/tenants").content.decode()
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
-    eventually(lambda: message() == "")
+    eventually(lambda: (told()["remaining"], told()["hint"]) == ([], ""))
 
 
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:

@@ -1,14 +1,18 @@
 """The pages of teams and the organization: what leads and operators see and do there, and in how many queries."""
 
 import pytest
+from django.utils.html import escape
 
-from portal.core import heartbeat
+from portal.core import clock, heartbeat
 from portal.tenants import services, structure
 from portal.tenants.models import Department, Invitation, Membership, Project
+from tests.support.clusters import LOCAL
 from tests.support.pages import browser_of, text
 from tests.support.people import person
+from tests.support.two_clusters import NAMESPACE, mirrored
 
 pytestmark = pytest.mark.django_db
+FINALIZERS_OUT = """'{"metadata": {"finalizers": null}}'"""
 
 
 @pytest.fixture
@@ -104,6 +108,16 @@ def test_the_tree_shows_departments_within_departments(operator, team, project):
     assert page.index("Science") < page.index("Research") < page.index("vision-train")
     assert "/projects/vision-train/archive" in page
     assert "/projects/vision-train/objects" in page
+
+
+def test_what_keeps_an_archived_projects_namespace_is_shown_with_the_command_that_frees_it(operator, project):
+    assert "To free it" not in text(operator.get("/tenants"))
+    Project.objects.update(archived_at=clock.now())
+    mirrored(LOCAL, "Namespace", NAMESPACE, deleting=True, remaining=["example.com/stay in 1 resource instances"])
+    page = text(operator.get("/tenants"))
+    assert "example.com/stay in 1 resource instances" in page
+    command = f"kubectl patch <kind> <name> -n {NAMESPACE} --type=merge -p "
+    assert f"To free it: <code>{escape(command)}{escape(FINALIZERS_OUT)}</code>" in page
 
 
 def test_an_auditor_reads_the_tree_and_finds_nothing_to_press(lead, project):

@@ -136,6 +136,7 @@ class EndsOut(serializers.Serializer):
         child=serializers.CharField(),
         help_text="What still keeps the namespace of an archived project, as Kubernetes reports it.",
     )
+    hint = serializers.CharField(help_text="How to free that namespace; empty if nothing keeps it.")
 
 
 class UngatedOut(serializers.Serializer):
@@ -272,6 +273,7 @@ def _team(user: User, slug: str) -> Team:
 
 
 def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
+    remaining = project_archive.remaining([row]).get(row.slug, [])
     return {
         "project": row.slug,
         "archived_at": row.archived_at,
@@ -289,7 +291,8 @@ def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
         "unpriced_allocations": ends.unpriced,
         "currency": ends.currency,
         "namespace": DELETED if ends.deletes_namespace else KEPT,
-        "remaining": project_archive.remaining([row]).get(row.slug, []),
+        "remaining": remaining,
+        "hint": f"Remove the finalizers of what remains: {project_archive.removal_command(row)}" if remaining else "",
     }
 
 
