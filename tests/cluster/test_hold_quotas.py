@@ -106,6 +106,18 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
     assert open_counts(project) == [1]
 
 
+def test_more_pods_than_go_with_a_slice_are_refused(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "h100/mig-1g.10gb")
+    quota = ("get", "resourcequota", names.hold_slot(row.number), "-n", project.namespace)
+    pods = int(kubectl(*quota, "-o", "jsonpath={.spec.hard.pods}"))
+    for number in range(pods):
+        retry_refused(create, tenant, f"small-{number}", row)
+    refusal = attempt(tenant, "small-too", row)
+    assert f"exceeded quota: {names.hold_slot(row.number)}, requested: pods=1, used: pods={pods}" in refusal
+
+
 def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_gone(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:

@@ -10,6 +10,7 @@ from allocations.cluster.backends import dra
 from allocations.connect import sample_pod
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
+from quotas.catalog.node_shares import NodeShare
 from tests.support import request_specs
 
 WHOLE = replace(
@@ -144,6 +145,20 @@ def test_the_guard_is_told_the_claims():
 def test_the_pod_to_begin_with_names_a_slice_where_there_are_several_claims():
     assert "annotations" not in sample_pod.build(WHOLE)["metadata"]
     assert sample_pod.build(SPREAD)["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "amounts"),
+    [
+        (WHOLE, {"cpu": "23250m", "memory": "255000Mi"}),
+        (SPREAD, {"cpu": "11625m", "memory": "127500Mi"}),
+        (request_specs.L40S, {"cpu": "30380m", "memory": "252886Mi"}),
+        (replace(WHOLE, node_share=NodeShare(pods=16)), {"cpu": "100m", "memory": "256Mi"}),
+    ],
+    ids=["of all slices", "of one of several claims", "by device plugin", "of a node that has not told its capacity"],
+)
+def test_the_pod_to_begin_with_asks_for_what_goes_with_its_slices(spec, amounts):
+    assert sample_pod.build(spec)["spec"]["containers"][0]["resources"] == {"requests": amounts}
 
 
 def test_by_device_plugin_the_pod_names_none():
