@@ -63,15 +63,17 @@ def test_he_attacks_every_kind_that_the_tenant_role_lets_him_write() -> None:
 def test_objects_too_large_are_above_the_bound_of_their_kind_and_full_ones_below() -> None:
     limits = {"configmaps": 128 * 1024, "secrets": 128 * 1024}
 
-    def sizes(calls: list[Call]) -> list[tuple[int, int]]:
-        return [(len(json.dumps(call.body)), limits.get(call.path.split("/")[-1], 32 * 1024)) for call in calls]
+    def size(call: Call) -> int:
+        return len(json.dumps(call.body, ensure_ascii=False).encode())
 
     too_large = list(islice(cluster_attacks.too_large_objects(Random(1), PLACE), 100))
-    assert all(size > limit for size, limit in sizes(too_large))
+    assert all(size(call) > limits.get(call.path.split("/")[-1], 32 * 1024) for call in too_large)
     full = list(islice(cluster_attacks.full_objects(Random(1), PLACE), 100))
     kinds = [call.path.split("/namespaces/ns/")[1].split("/")[0] for call in full]
     allowed = [limits.get(kind, 32 * 1024) for kind in kinds]
-    assert all(0.7 * limit < len(json.dumps(call.body)) < limit for call, limit in zip(full, allowed, strict=True))
+    assert all(0.7 * limit < size(call) < limit for call, limit in zip(full, allowed, strict=True))
+    for calls in (too_large, full):
+        assert any(objects.FOUR_BYTES in json.dumps(call.body, ensure_ascii=False) for call in calls)
 
 
 def test_no_service_that_must_be_refused_is_a_plain_one() -> None:

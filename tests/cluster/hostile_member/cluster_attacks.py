@@ -27,9 +27,8 @@ COUNTS = {
 """Slightly more of each kind than a project may have (docs/guide/guards.md)."""
 FULL_TEXT = 24_000
 FULL_DATA = 100_000
-"""Characters that make an object almost as large as object-sizes.yaml allows; the second for ConfigMaps and
-Secrets.
-"""
+"""Bytes that make an object almost as large as object-sizes.yaml allows; the second for ConfigMaps and Secrets."""
+MARKS = ("a", "b", "c", "d", "e", "f", "g", objects.FOUR_BYTES)
 TOO_LARGE = 1_000_000
 KEEP = ("example.com/stay", "orphan", "foregroundDeletion")
 CLUSTER_LISTS = ("/api/v1/pods", "/api/v1/secrets", "/api/v1/nodes", "/apis/apps/v1/deployments")
@@ -89,18 +88,18 @@ def many_replicas(rng: Random, context: AttackContext) -> Iterator[Call]:
 
 
 def too_large_objects(rng: Random, context: AttackContext) -> Iterator[Call]:
-    """A megabyte in the environment, in data or in annotations."""
+    """A megabyte in the environment, in data or in annotations, at times in characters of four bytes."""
     number = 0
     while True:
         number += 1
         kind, name = rng.choice(list(objects.PATHS)), f"huge-{number}"
-        amount = rng.choice([60_000, 300_000, TOO_LARGE])
+        size, mark = rng.choice([60_000, 300_000, TOO_LARGE]), rng.choice(MARKS)
         if kind in ("ConfigMap", "Secret"):
-            body = objects.data(kind, max(amount, 300_000))
+            body = objects.data(kind, max(size, 300_000), mark)
         elif kind in ("Service", "PersistentVolumeClaim"):
-            body = objects.annotated(kind, name, "x" * amount)
+            body = objects.annotated(kind, name, objects.filler(size, mark))
         else:
-            body = objects.running(kind, name, objects.tiny("x" * amount))
+            body = objects.running(kind, name, objects.tiny(objects.filler(size, mark)))
         yield objects.create(kind, context, name, body, must_fail=True)
 
 
@@ -109,13 +108,13 @@ def full_objects(rng: Random, context: AttackContext) -> Iterator[Call]:
     while True:
         # Those of which most bytes may be stored come most often.
         kind = rng.choices(list(COUNTS), [30, 30, 6, 4, 8, 5, 10, 12])[0]
-        name, mark = f"full-{rng.randrange(COUNTS[kind])}", rng.choice("abcdefgh")
+        name, mark = f"full-{rng.randrange(COUNTS[kind])}", rng.choice(MARKS)
         if kind in ("ConfigMap", "Secret"):
             body = objects.data(kind, FULL_DATA, mark)
         elif kind in ("Service", "PersistentVolumeClaim"):
-            body = objects.annotated(kind, name, mark * FULL_TEXT)
+            body = objects.annotated(kind, name, objects.filler(FULL_TEXT, mark))
         else:
-            body = objects.running(kind, name, objects.tiny(mark * FULL_TEXT), replicas=0)
+            body = objects.running(kind, name, objects.tiny(objects.filler(FULL_TEXT, mark)), replicas=0)
         yield objects.apply(kind, context, name, body)
 
 

@@ -19,6 +19,8 @@ PATHS = {
 }
 """The kinds that the tenant role may write."""
 TINY = {"cpu": "1m", "memory": "1Mi"}
+FOUR_BYTES = "\N{SQUARED OK}"
+"""A character of four bytes in UTF-8."""
 
 
 def label(rng: Random, context: AttackContext) -> dict[str, str]:
@@ -52,11 +54,16 @@ def running(kind: str, name: str, spec: Object, replicas: int = 1) -> Object:
     return replicated(name, replicas, spec)
 
 
-def data(kind: str, amount: int, mark: str = "x") -> Object:
-    """Return a ConfigMap or a Secret of ``amount`` characters as the API server stores them."""
+def filler(size: int, mark: str) -> str:
+    """Return ``mark`` repeated up to ``size`` bytes in UTF-8."""
+    return mark * (size // len(mark.encode()))
+
+
+def data(kind: str, size: int, mark: str = "x") -> Object:
+    """Return a ConfigMap or a Secret of ``size`` bytes as the API server stores them."""
     if kind == "ConfigMap":
-        return {"data": {"text": mark * amount}}
-    return {"data": {"text": base64.b64encode(mark.encode() * (amount * 3 // 4)).decode()}}
+        return {"data": {"text": filler(size, mark)}}
+    return {"data": {"text": base64.b64encode(filler(size * 3 // 4, mark).encode()).decode()}}
 
 
 def plain(kind: str, name: str) -> Object:
