@@ -277,6 +277,17 @@ def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:
     assert stage.tenant.get("job", "waiting")["spec"]["suspend"] is True
 
 
+@pytest.mark.parametrize("which", ["hasty", "${running_pod}"], ids=["with slices", "of a queued Job"])
+def test_a_pod_on_gpus_has_at_least_a_second_to_end(which: str, stage: Stage) -> None:
+    pod = stage.tenant.get("pod", fill(which, stage.names))
+    assert pod["spec"]["terminationGracePeriodSeconds"] == 1
+
+
+def test_a_kubelet_says_that_a_pod_on_gpus_has_ended(stage: Stage) -> None:
+    kubelet = ("--as", f"system:node:{running(stage, 'on-train')['spec']['nodeName']}", "--as-group", "system:nodes")
+    stage.admin.do("delete", "pod", "on-train", "--force", "--grace-period=0", "--dry-run=server", *kubelet)
+
+
 def test_a_queued_job_may_say_how_long_it_runs_at_most(stage: Stage) -> None:
     uid = stage.tenant.get("job", "bounded")["metadata"]["uid"]
     [workload] = eventually(lambda: stage.tenant.items("workloads", f"kueue.x-k8s.io/job-uid={uid}"))
