@@ -42,30 +42,31 @@ class _Collected:
     uses: list[UsageSpan] = field(default_factory=list)
 
 
-def read(start: datetime, end: datetime) -> dict[AccountKey, Account]:
-    """Return the accounts that have capacity or use in ``[start, end)``, in a fixed number of queries.
+def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, Account]:
+    """Return the accounts with capacity or use in ``[start, end)``, of all clusters or one; a fixed number of queries.
 
     Capacity that the catalogue does not know yet is left out. Before a cluster's capacity was recorded there was as
     much as was held, and nothing is known of the rest. Held uses are charged what the usage ledger says, others their
     weight.
     """
+    only = {"cluster": cluster} if cluster else {}
     offerings = {row.key: row for row in Offering.objects.select_related("flavor")}
-    since = dict(CapacityInterval.objects.order_by().values_list("cluster").annotate(Min("start")))
+    since = dict(CapacityInterval.objects.filter(**only).order_by().values_list("cluster").annotate(Min("start")))
     collected: dict[AccountKey, _Collected] = defaultdict(_Collected)
     units: dict[tuple[str, str, str], list[CapacityInterval]] = defaultdict(list)
-    for row in _within(CapacityInterval.objects.exclude(offered=None), start, end):
+    for row in _within(CapacityInterval.objects.filter(**only).exclude(offered=None), start, end):
         if value := row.value:
             units[row.cluster_id, row.node, row.name].append(row)
             collected[_key_of_capacity(row)].capacity.append(_capacity(row, value))
     charged: dict[str, list[Span]] = defaultdict(list)
-    for usage in _within(UsageInterval.objects.all(), start, end):
+    for usage in _within(UsageInterval.objects.filter(**only), start, end):
         charged[usage.slot].append((usage.start, usage.end))
         account = collected[_key_of_usage(usage, offerings)]
         account.uses.append(_held(usage, offerings.values()))
         known_since = since.get(usage.cluster_id, end)
         if usage.start < known_since:
             account.capacity.append(CapacitySpan(usage.start, min(usage.end or known_since, known_since), usage.gpus))
-    for foreign in _within(ForeignUse.objects.all(), start, end):
+    for foreign in _within(ForeignUse.objects.filter(**only), start, end):
         name = layouts.parent_gpu(foreign.name) if foreign.kind == GPU else foreign.name
         for row in units[foreign.cluster_id, foreign.node, name]:
             collected[_key_of_capacity(row)].uses += _unmanaged(foreign, row, charged[foreign.slot], offerings.values())

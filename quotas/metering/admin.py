@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from portal.core.admin import ReadOnlyAdmin
-from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
+from quotas.metering.models import BalanceProof, CapacityInterval, ForeignUse, UsageInterval
 
 
 @admin.register(UsageInterval)
@@ -23,3 +23,10 @@ class ForeignUseAdmin(ReadOnlyAdmin):
     list_display = ("node", "name", "count", "consumer_kind", "namespace", "consumer", "owner_kind", "start", "end")
     list_filter = ("cluster", "kind", "consumer_kind", "owner_kind", "estimated_start", "estimated_end")
     search_fields = ("node", "namespace", "consumer")
+
+
+@admin.register(BalanceProof)
+class BalanceProofAdmin(ReadOnlyAdmin):
+    list_display = ("hour", "cluster", "balanced", "capacity_gpu_hours", "failure_count", "checked_at")
+    list_filter = ("cluster", "balanced")
+    date_hierarchy = "hour"

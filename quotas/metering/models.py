@@ -237,3 +237,48 @@ class ForeignUse(AppendOnly):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.consumer}: {self.slot} [{self.start:%F %T}, {self.end or '...'})"
+
+
+class BalanceProof(models.Model):
+    """The result of checking that the ledger of a cluster adds up in one hour; replaced when the hour is checked again.
+
+    ``hour`` is its start. Amounts are GPU-hours, rounded so that the parts of a balanced hour add up to the capacity.
+    ``failures`` are the failing rows (``quotas.metering.balance.Failure``), at most MOST_FAILURES of the
+    ``failure_count`` that there are.
+    """
+
+    MOST_FAILURES = 100
+
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
+    hour = models.DateTimeField()
+    checked_at = models.DateTimeField()
+    balanced = models.BooleanField()
+    accounts = models.PositiveIntegerField()
+    capacity_gpu_hours = models.DecimalField(max_digits=32, decimal_places=6)
+    held = models.DecimalField(max_digits=32, decimal_places=6)
+    unmanaged = models.DecimalField(max_digits=32, decimal_places=6)
+    unavailable = models.DecimalField(max_digits=32, decimal_places=6)
+    stranded = models.DecimalField(max_digits=32, decimal_places=6)
+    idle = models.DecimalField(max_digits=32, decimal_places=6)
+    variance = models.DecimalField(max_digits=32, decimal_places=6)
+    failures = models.JSONField(default=list)
+    failure_count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("-hour", "cluster")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("cluster", "hour"), name="balance_proof_once"),
+            models.CheckConstraint(
+                condition=Q(balanced=True, failure_count=0) | Q(balanced=False, failure_count__gt=0),
+                name="balance_proof_fails_by_rows",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=("-hour", "cluster"), name="balance_proof_newest"),
+            models.Index(fields=("cluster", "-hour"), condition=Q(balanced=False), name="balance_proof_failed"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.hour:%F %H:%M}: {'balanced' if self.balanced else 'not balanced'}"

@@ -1,32 +1,25 @@
 """GPU-hours of the fleet by category, from the intervals in the database."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
 from quotas.metering import accounts, capacity, fleet_hours, foreign
-from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
-from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
+from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
+from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.pages import browser_of, text
 from tests.support.people import person
-from tests.support.quotas import attribution, hour, used
+from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
-SEEN = {"kind": "test"}
-ONE = Fraction(1)
-RESOURCES = {Unit(f"l40s-{n}", RESOURCE, "nvidia.com/gpu"): FoundUnit(4, 4) for n in range(2)}
-GPUS = {Unit("h100-0", GPU, f"gpu-{n}"): FoundUnit(1, 1) for n in range(2)}
-H100 = {"offering": "h100/whole", "flavor": "h100", "node": "h100-0"}
 
 
 @pytest.fixture(autouse=True)
@@ -34,27 +27,11 @@ def catalog(db: None) -> None:
     fleet()
 
 
-def record(
-    units: Mapping[Unit, FoundUnit], at: float, *, flavor: str = "", gpus: Fraction = ONE, offered: bool = True
-) -> None:
-    """Record units of a flavor, by default of the one that their node is named after."""
-    capacity.record(LOCAL, {unit.node: SEEN for unit in units}, lambda before: {**before, **units}, hour(at))
-    values = {unit: Value(flavor or unit.node.rpartition("-")[0], gpus, offered) for unit in units}
-    capacity.add_values(LOCAL, capacity.open_units(LOCAL), values)
-
-
 def hours(flavor: str, start: float = 0, end: float = 10) -> dict[str, Fraction]:
     """Return the GPU-hours by category, without those of zero."""
     [found] = [one for one in fleet_hours.by_flavor(hour(start), hour(end)) if one.flavor == flavor]
     assert found.is_balanced
     return {category.value: amount for category, amount in found.parts.items() if amount}
-
-
-def hold_gpu(name: str, start: float, end: float, **values: Any) -> None:
-    key = uuid4()
-    slot = f"{LOCAL}/h100-0/{name}"
-    metering.open_interval(key, uuid4(), slot, hour(start), attribution(**H100 | values), 1, SEEN)
-    metering.close_interval(key, hour(end), SEEN)
 
 
 def use_without_allocation(
@@ -142,21 +119,6 @@ def total(*cuts: float) -> dict[tuple[str, str], Fraction]:
             for category, amount in one.parts.items():
                 found[one.flavor, category.value] += amount
     return {key: amount for key, amount in found.items() if amount}
-
-
-def offer(profile: str, part: Fraction) -> None:
-    whole = Offering.objects.get(key="h100/whole")
-    Offering.objects.create(
-        key=f"h100/mig-{profile}",
-        flavor=whole.flavor,
-        pool=whole.pool,
-        kind="mig",
-        profile=profile,
-        isolation="hardware",
-        requests={},
-        gpu_share_numerator=part.numerator,
-        gpu_share_denominator=part.denominator,
-    )
 
 
 ONE_GPU = {Unit("h100-0", GPU, "gpu-0"): FoundUnit(1, 1)}

@@ -1,0 +1,158 @@
+"""Checks that the ledger of a cluster adds up in an hour, account by account.
+
+1. The parts of an account add up to its capacity, as the database sums it.
+2. Uses of a physical GPU are charged at most one GPU at every moment.
+3. No part but variance is negative.
+4. No slot is held twice at a time, and no unit of capacity is counted twice.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from fractions import Fraction
+
+from portal.core import money
+from quotas.catalog import layouts
+from quotas.metering import accounts, ledger_sums, parts
+from quotas.metering.accounts import AccountKey
+from quotas.metering.ledger_sums import Overlap
+from quotas.metering.parts import Account, Category, Part, UsageSpan
+
+HOUR = timedelta(hours=1)
+EXACT_PLACES = 10
+"""Decimal places of GPU-hours in which a microsecond is seen."""
+ZERO = Fraction(0)
+
+
+class Check(StrEnum):
+    PARTS_EQUAL_CAPACITY = "parts_equal_capacity"
+    USES_FIT_GPU = "uses_fit_gpu"
+    PARTS_NOT_NEGATIVE = "parts_not_negative"
+    NO_OVERLAP = "no_overlap"
+    HELD_AS_OBSERVED = "held_as_observed"
+    USE_HAS_CATEGORY = "use_has_category"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A row that fails a check: an account, or a slot (``name``). ``message`` is a sentence for people."""
+
+    check: Check
+    cluster: str
+    flavor: str
+    node: str
+    name: str
+    expected: str
+    found: str
+    message: str
+
+
+@dataclass(frozen=True)
+class HourBalance:
+    """The GPU-hours of a cluster in an hour: the capacity that the database sums, and the parts."""
+
+    accounts: int
+    capacity: Fraction
+    parts: Mapping[Category, Fraction]
+    failures: Sequence[Failure]
+
+
+def of_hour(cluster: str, hour: datetime) -> HourBalance:
+    """Return the balance of the cluster in the hour that begins at ``hour``, in a fixed number of queries."""
+    end = hour + HOUR
+    read, summed = accounts.read(hour, end, cluster), ledger_sums.capacity(cluster, hour, end)
+    totals = dict.fromkeys(Category, ZERO)
+    failures = [_overlap(cluster, one) for one in ledger_sums.overlaps(cluster, hour, end)]
+    keys = sorted(read.keys() | summed.keys())
+    for key in keys:
+        account = read.get(key, Account((), ()))
+        found = parts.split(account, hour, end)
+        for category, amount in parts.gpu_hours(found).items():
+            totals[category] += amount
+        failures += check_parts(key, found, summed.get(key, ZERO))
+        if account.is_gpu:
+            failures += check_uses(key, account.uses, hour, end)
+    return HourBalance(len(keys), sum(summed.values(), ZERO), totals, failures)
+
+
+def check_parts(key: AccountKey, found: Collection[Part], capacity: Fraction) -> Iterator[Failure]:
+    """Yield what fails of an account's parts, given its capacity in GPU-hours."""
+    amounts = parts.gpu_hours(found)
+    total = sum(amounts.values(), ZERO)
+    if total != capacity:
+        words = f"The parts of {_title(key)} add up to {_hours(total)} GPU-hours; its capacity was {_hours(capacity)}."
+        yield _failure(Check.PARTS_EQUAL_CAPACITY, key, _hours(capacity), _hours(total), words)
+    for category in Category:
+        gpus = min((part.gpus for part in found if part.category == category), default=ZERO)
+        if category != Category.VARIANCE and gpus < 0:
+            words = f"The part {category.value} of {_title(key)} was {gpus} GPUs; only variance can be negative."
+            yield _failure(Check.PARTS_NOT_NEGATIVE, key, "0 or more", str(gpus), words)
+
+
+def check_uses(key: AccountKey, uses: Iterable[UsageSpan], start: datetime, end: datetime) -> Iterator[Failure]:
+    """Yield a failure if uses of a physical GPU are charged more than one GPU at a moment of ``[start, end)``."""
+    changes: dict[datetime, list[tuple[bool, UsageSpan]]] = defaultdict(list)
+    for use in uses:
+        begin, until = max(use.start, start), min(use.end or end, end)
+        if begin < until:
+            changes[begin].append((True, use))
+            changes[until].append((False, use))
+    running: dict[str, UsageSpan] = {}
+    most, moment = Fraction(1), None
+    for at in sorted(changes):
+        for begins, use in sorted(changes[at], key=lambda change: change[0]):
+            if begins:
+                running[use.key] = use
+            else:
+                running.pop(use.key, None)
+        total = _charged_together(running.values())
+        if total > most:
+            most, moment = total, at
+    if moment is not None:
+        words = f"Uses of {_title(key)} add up to {most} GPUs at {_at(moment)}; it is one GPU."
+        yield _failure(Check.USES_FIT_GPU, key, "at most 1", str(most), words)
+
+
+def _charged_together(uses: Iterable[UsageSpan]) -> Fraction:
+    """Return what uses of one GPU are charged at a time.
+
+    What is held counts as it is charged. An unmanaged MIG slice counts as it would be: at most what the others leave,
+    if they leave anything (ADR 12). Its weight alone may add up to more than the GPU on mixed layouts.
+    """
+    total = ZERO
+    for use in sorted(uses, key=lambda use: (use.category != Category.HELD, use.start, use.key)):
+        charge = use.weight if use.charge is None else use.charge
+        left = 1 - total
+        if use.category != Category.HELD and left > 0 and layouts.label_of_device(use.device):
+            charge = min(charge, left)
+        total += charge
+    return total
+
+
+def _overlap(cluster: str, one: Overlap) -> Failure:
+    words = f"{one.name} is held by more than one interval at {_at(one.at)}, so that time is charged twice."
+    if one.ledger == "capacity":
+        words = f"The capacity {one.name} of node {one.node} is recorded more than once at {_at(one.at)}."
+    found = f"{one.intervals} intervals"
+    return Failure(Check.NO_OVERLAP, cluster, one.flavor, one.node, one.name, "1 interval at a time", found, words)
+
+
+def _failure(check: Check, key: AccountKey, expected: str, found: str, message: str) -> Failure:
+    return Failure(check, key.cluster, key.flavor, key.node, key.name, expected, found, message)
+
+
+def _title(key: AccountKey) -> str:
+    if key.node:
+        return f"{key.name} on node {key.node}"
+    return f"{key.name or 'the reservations'} of flavor {key.flavor}" if key.flavor else f"{key.name} without a flavor"
+
+
+def _hours(amount: Fraction) -> str:
+    """Return GPU-hours with as many places as they have, up to EXACT_PLACES."""
+    return money.text(amount, EXACT_PLACES).rstrip("0").removesuffix(".")
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%F %T} UTC"

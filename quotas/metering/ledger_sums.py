@@ -1,0 +1,89 @@
+"""Sums and overlaps of the ledger, computed by the database: what the accounts are compared with.
+
+The database adds whole microseconds for each value of a unit; Fractions do the rest.
+"""
+
+from collections import defaultdict
+from datetime import datetime
+from fractions import Fraction
+from typing import NamedTuple
+
+from django.db import connection
+
+from quotas.metering.accounts import AccountKey
+from quotas.metering.parts import MICROSECONDS_PER_HOUR
+
+# Before the cluster's capacity was recorded there was as much as was held.
+_CAPACITY = """
+    WITH known AS (SELECT min(start) AS since FROM metering_capacityinterval WHERE cluster = %(cluster)s),
+    spans AS (
+        SELECT flavor, CASE kind WHEN 'gpu' THEN node ELSE '' END AS node, name,
+               gpus_numerator AS numerator, gpus_denominator AS denominator, count, start AS t0, "end" AS t1
+        FROM metering_capacityinterval
+        WHERE cluster = %(cluster)s AND offered IS NOT NULL
+              AND start < %(last)s AND ("end" IS NULL OR "end" > %(first)s)
+        UNION ALL
+        SELECT usage.flavor, CASE WHEN usage.is_device THEN usage.node ELSE '' END,
+               CASE WHEN usage.is_device THEN split_part(split_part(usage.slot, '/', 3), '-mig-', 1)
+                    ELSE coalesce(offering.resource, '') END,
+               usage.gpu_share_numerator, usage.gpu_share_denominator, usage.count, usage.start,
+               least(usage."end", known.since)
+        FROM (SELECT *, node <> '' AND split_part(slot, '/', 2) = node AS is_device
+              FROM metering_usageinterval) AS usage
+        CROSS JOIN known
+        LEFT JOIN catalog_offering AS offering ON offering.key = usage.offering
+        WHERE usage.cluster = %(cluster)s AND (known.since IS NULL OR known.since > greatest(usage.start, %(first)s))
+              AND usage.start < %(last)s AND (usage."end" IS NULL OR usage."end" > %(first)s)
+    )
+    SELECT flavor, node, name, numerator, denominator,
+           sum(count * extract(epoch FROM least(t1, %(last)s) - greatest(t0, %(first)s)) * 1000000)
+    FROM spans GROUP BY flavor, node, name, numerator, denominator
+"""
+
+_OVERLAPS = """
+    WITH spans AS (
+        SELECT 'usage' AS ledger, slot AS unit, key::text AS id, flavor, node, slot AS name, start, "end"
+        FROM metering_usageinterval WHERE cluster = %(cluster)s
+        UNION ALL
+        SELECT 'capacity', concat_ws('/', node, kind, name), id::text, flavor, node, name, start, "end"
+        FROM metering_capacityinterval WHERE cluster = %(cluster)s
+    ),
+    neighbours AS (
+        SELECT *, max(coalesce("end", 'infinity')) OVER (
+            PARTITION BY ledger, unit ORDER BY start, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before
+        FROM spans
+        WHERE start < %(last)s AND ("end" IS NULL OR ("end" > %(first)s AND "end" > start))
+    )
+    SELECT ledger, min(flavor), node, name, greatest(min(start), %(first)s), 1 + count(*)
+    FROM neighbours WHERE before > start GROUP BY ledger, node, name ORDER BY ledger, node, name
+"""
+
+
+class Overlap(NamedTuple):
+    """Intervals of one slot or unit of which some overlap, first at ``at``; ``ledger`` is usage or capacity."""
+
+    ledger: str
+    flavor: str
+    node: str
+    name: str
+    at: datetime
+    intervals: int
+
+
+def capacity(cluster: str, start: datetime, end: datetime) -> dict[AccountKey, Fraction]:
+    """Return the GPU-hours that existed in ``[start, end)`` by account; one query."""
+    found: dict[AccountKey, Fraction] = defaultdict(Fraction)
+    with connection.cursor() as cursor:
+        cursor.execute(_CAPACITY, {"cluster": cluster, "first": start, "last": end})
+        for flavor, node, name, numerator, denominator, microseconds in cursor.fetchall():
+            value = Fraction(numerator, denominator) * int(microseconds)
+            found[AccountKey(cluster, flavor, node, name)] += value / MICROSECONDS_PER_HOUR
+    return dict(found)
+
+
+def overlaps(cluster: str, start: datetime, end: datetime) -> list[Overlap]:
+    """Return the slots and units with intervals that overlap each other in ``[start, end)``; one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OVERLAPS, {"cluster": cluster, "first": start, "last": end})
+        return [Overlap(*row) for row in cursor.fetchall()]
