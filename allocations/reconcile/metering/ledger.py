@@ -5,7 +5,7 @@ repair. The key of an interval is computed from the observation (allocation, slo
 observed twice, by two processes or after a restart, is one interval.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -74,13 +74,32 @@ def with_missing_intervals(rows: Iterable[Allocation], snapshots: Mapping[str, S
 
     ``snapshots`` are by namespace.
     """
+    return {row.pk for row, _ in missing_intervals(rows, snapshots)}
+
+
+def missing_intervals(
+    rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]
+) -> Iterator[tuple[Allocation, Slice]]:
+    """Yield each charged slice of allocations of one cluster that has no open interval; one query."""
     rows = list(rows)
-    intervals, found = _open(rows), set()
+    intervals = _open(rows)
     for row in rows:
-        slices = hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace])
-        if {_slot(row, s.slot) for s in slices if s.is_charged} - intervals[row.pk].keys():
-            found.add(row.pk)
-    return found
+        for held in hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace]):
+            if held.is_charged and _slot(row, held.slot) not in intervals[row.pk]:
+                yield row, held
+
+
+def gone_intervals(
+    rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]
+) -> Iterator[tuple[Allocation, UsageInterval]]:
+    """Yield each open interval of allocations of one cluster whose slot they do not occupy; one query."""
+    rows = list(rows)
+    intervals = _open(rows)
+    for row in rows:
+        spec = spec_of_row.resolved_spec(row)
+        occupied = registry.backend_of(spec).occupied(spec, snapshots[row.project.namespace])
+        for slot in sorted(intervals[row.pk].keys() - {_slot(row, held.slot) for held in occupied}):
+            yield row, intervals[row.pk][slot]
 
 
 def close_all(row: Allocation, *, at: datetime) -> None:
