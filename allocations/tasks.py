@@ -5,6 +5,7 @@ from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.reconcile import etcd_monitor
 from allocations.reconcile.engine import dispatch
+from allocations.reconcile.metering import balance_proof
 from portal.clusters import registry
 
 log = structlog.get_logger(__name__)
@@ -21,3 +22,8 @@ def read_cluster_store() -> None:
         etcd_monitor.read(connect(registry.own()))
     except (ClusterRefused, ClusterUnavailable) as error:
         log.warning("cluster_store.unread", error=str(error))
+
+
+@shared_task(name="allocations.prove_balance")
+def prove_balance() -> None:
+    balance_proof.prove_due()

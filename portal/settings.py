@@ -287,6 +287,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "seal audit": {"task": "core.seal_audit", "schedule": AUDIT_SEAL_S, "options": {"expires": AUDIT_SEAL_S}},
     "export audit heads": {"task": "core.export_audit_heads", "schedule": crontab(hour=0, minute=5)},
+    # After the watcher has had time to pass the hour.
+    "prove balance": {"task": "allocations.prove_balance", "schedule": crontab(minute=5), "options": {"expires": 3600}},
     "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},
 }
 
