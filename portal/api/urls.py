@@ -78,6 +78,7 @@ v1 = [
     path("queues", queues.queues),
     path("queues/<str:slug>", queues.queue),
     path("costs", costs.costs),
+    path("costs/proof", costs.proof),
     path("prices", prices.prices),
     path("clusters", platform.clusters),
     path("flavors", flavors.flavors),

@@ -10,6 +10,7 @@ from allocations.requests.services import extend
 from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User
+from quotas.metering import proofs
 from tests.support import access_matrix
 from tests.support.clusters import make_cluster
 from tests.support.fleet import allocate
@@ -40,6 +41,7 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             job(name, project.namespace)
             job(name, mine.namespace)
             make_cluster(name)
+            proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
         yield made
 
 

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
+from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_flag, query_value, query_values
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP
 from portal.core import clock
@@ -18,8 +19,12 @@ from quotas.costs import filters, windows
 from quotas.costs.ledger import KEYS
 from quotas.costs.rating import Window
 from quotas.costs.selectors import CostRow, visible_costs
+from quotas.metering import proofs
+from quotas.metering.balance import HOUR, Check
+from quotas.metering.models import BalanceProof
 
 IDLE = ("separate", "share", "hide")
+WINDOW = OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS)
 
 
 class WindowOut(serializers.Serializer):
@@ -47,9 +52,37 @@ class CostsOut(serializers.Serializer):
     window = WindowOut()
 
 
+class FailureOut(serializers.Serializer):
+    check = serializers.ChoiceField(choices=[each.value for each in Check])
+    cluster = serializers.CharField()
+    flavor = serializers.CharField()
+    node = serializers.CharField(help_text="Empty where GPUs are counted over the nodes of a flavor.")
+    name = serializers.CharField(help_text="Of the GPU, the resource, the slot or the Job.")
+    expected = serializers.CharField()
+    found = serializers.CharField()
+    message = serializers.CharField()
+
+
+class ProofOut(serializers.Serializer):
+    window = WindowOut()
+    cluster = serializers.CharField()
+    checked_at = serializers.DateTimeField()
+    balanced = serializers.BooleanField()
+    accounts = serializers.IntegerField(help_text="GPUs, and resources of flavors, that were checked.")
+    capacity_gpu_hours = serializers.CharField(help_text="The sum of the six parts, if the hour is balanced.")
+    held = serializers.CharField()
+    unmanaged = serializers.CharField()
+    unavailable = serializers.CharField()
+    stranded = serializers.CharField()
+    idle = serializers.CharField()
+    variance = serializers.CharField(help_text="Negative if more is charged than there is.")
+    failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MOST_FAILURES}.")
+    failure_count = serializers.IntegerField()
+
+
 @extend_schema(
     parameters=[
-        OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS),
+        WINDOW,
         OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=f"Of {', '.join(KEYS)}."),
         OpenApiParameter("accumulate", OpenApiTypes.BOOL, default=True, description="false: a row per UTC day."),
         OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description="No effect yet."),
@@ -80,6 +113,31 @@ def costs(request: Request) -> Response:
             "window": _span(found.window),
         }
     )
+
+
+@extend_schema(parameters=[WINDOW], responses=page_schema(ProofOut))
+@api_view(["GET"])
+def proof(request: Request) -> Response:
+    """List the hours that were checked, newest first: their GPU-hours, and the rows that do not add up. For operators
+    and auditors.
+    """
+    window = windows.parse(_window(request), clock.now())
+    rows = proofs.in_window(current_user(request), window.start, window.end)
+    return page(request, rows, lambda found: [_proof(row) for row in found], "-hour", "cluster_id")
+
+
+def _proof(row: BalanceProof) -> dict[str, Any]:
+    names = ("capacity_gpu_hours", "held", "unmanaged", "unavailable", "stranded", "idle", "variance")
+    return {
+        "window": {"start": row.hour, "end": row.hour + HOUR},
+        "cluster": row.cluster_id,
+        "checked_at": row.checked_at,
+        "balanced": row.balanced,
+        "accounts": row.accounts,
+        **{name: f"{getattr(row, name):f}" for name in names},
+        "failures": row.failures,
+        "failure_count": row.failure_count,
+    }
 
 
 def _window(request: Request) -> str:
