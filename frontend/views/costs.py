@@ -8,6 +8,7 @@ from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours
 from frontend.presenters.amounts import NOT_PRICED
+from frontend.presenters.balance import balance
 from frontend.presenters.costs import table
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -37,7 +38,7 @@ UNKNOWN = {
 @require_safe
 @page
 def costs(request: PageRequest) -> HttpResponse:
-    """Show usage and cost of all teams the person may see, and to platform staff the GPU-hours of the fleet.
+    """Show usage and cost of all teams the person may see, and to platform staff the fleet's GPU-hours and balance.
 
     The address takes any window and key of REST.
     """
@@ -62,7 +63,7 @@ def costs(request: PageRequest) -> HttpResponse:
     context["table"] = table(found, _names(request, aggregate, found))
     if access.sees_all(request.user):
         end = max(span.start, min(span.end, now))
-        context["fleet_days"] = FLEET_DAYS
+        context |= {"fleet_days": FLEET_DAYS, "balance": balance()}
         if end - span.start <= FLEET_DAYS * windows.DAY:
             context["fleet_lines"] = fleet_hours.lines(by_flavor(span.start, end))
     return show(request, "frontend/costs.html", context)
