@@ -1,4 +1,4 @@
-"""Prometheus metrics of leases (use beyond them, use that is not charged) and of etcd."""
+"""Prometheus metrics of leases (use beyond them, use that is not charged), of the ledger's balance, and of etcd."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,10 @@ from allocations.models import LeaseExcess
 from allocations.reconcile import etcd_monitor
 from allocations.reconcile.metering import unbilled
 from portal.clusters import registry
+from portal.core import clock
 from portal.tenants import object_limits
 from portal.tenants.models import Project
+from quotas.metering import proofs
 
 
 class LeaseMetrics(Collector):
@@ -43,6 +45,35 @@ class LeaseMetrics(Collector):
         )
         uncharged.add_metric([HolderKind.JOB.value], sum(len(unbilled.jobs(cluster)) for cluster in clusters))
         yield from (now, ever, uncharged)
+
+
+class BalanceMetrics(Collector):
+    """Metrics of the proof that the ledger adds up; three queries per scrape, and two while a cluster has no proof.
+
+    A cluster without a ledger has no age.
+    """
+
+    def collect(self) -> Iterator[Metric]:
+        labels = ["cluster"]
+        failed = GaugeMetricFamily(
+            "gpu_portal_unbalanced_hours", "Hours in which the ledger does not add up.", labels=labels
+        )
+        age = GaugeMetricFamily(
+            "gpu_portal_balance_proof_age_seconds",
+            "Since the end of the newest hour whose balance was checked, or since the ledger began.",
+            labels=labels,
+        )
+        now, clusters = clock.now(), registry.slugs()
+        summaries = {one.cluster: one for one in proofs.summaries()}
+        began = proofs.first_hours() if set(clusters) - summaries.keys() else {}
+        for cluster in clusters:
+            summary = summaries.get(cluster)
+            failed.add_metric([cluster], summary.failed if summary else 0)
+            if since := summary.until if summary else began.get(cluster):
+                age.add_metric([cluster], (now - since).total_seconds())
+        yield failed
+        if age.samples:
+            yield age
 
 
 class StoreMetrics(Collector):

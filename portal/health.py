@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from allocations.domain.etcd_usage import Level, Store
-from allocations.metrics import LeaseMetrics, StoreMetrics
+from allocations.metrics import BalanceMetrics, LeaseMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
 from portal.clusters import registry
 from portal.core import clock, heartbeat
@@ -61,6 +61,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Gauges())
     registry.register(LeaseMetrics())
+    registry.register(BalanceMetrics())
     registry.register(StoreMetrics())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 

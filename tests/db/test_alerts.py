@@ -18,6 +18,7 @@ from portal.core import clock
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
+from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
 RULES = Path(__file__).parents[2] / "deploy" / "monitoring" / "rules.yaml"
@@ -82,6 +83,7 @@ def alerts() -> list[dict[str, Any]]:
 
 def test_every_alert_asks_for_metrics_that_the_portal_exports() -> None:
     etcd_monitor.record(LOCAL, 1)
+    used(hour(0), None)
     exported = {sample.name for sample in samples()}
     asked = {alert["alert"]: set(OURS.findall(alert["expr"])) for alert in alerts()}
     assert all(asked.values())
