@@ -27,7 +27,7 @@ WINDOWS = {
     "lastmonth": "last month",
 }
 KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department", "node", "allocation")
-FLEET_DAYS = 31
+FLEET_DAYS = 7
 """The most days of which the GPU-hours of the fleet are shown: they are computed from every interval in the window."""
 UNKNOWN = {
     "node": "not known: a device plugin names no node",

@@ -206,4 +206,4 @@ def test_a_window_ahead_has_no_hours():
 def test_long_windows_have_costs_only():
     record(RESOURCES, 0)
     page = text(browser_of(person(platform_role="operator")).get("/costs?window=90d"))
-    assert "Choose at most 31 days" in page
+    assert "Choose at most 7 days" in page

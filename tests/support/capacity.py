@@ -8,7 +8,7 @@ from uuid import uuid4
 from quotas.catalog.models import Offering
 from quotas.metering import capacity, foreign
 from quotas.metering import services as metering
-from quotas.metering.foreign import Use
+from quotas.metering.foreign import Start, Use
 from quotas.metering.models import UsageInterval
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
@@ -41,7 +41,7 @@ def hold_gpu(name: str, start: float, end: float | None, **values: Any) -> Usage
 def use_gpu_without_allocation(name: str, start: float, end: float) -> None:
     slot, uid = f"{LOCAL}/h100-0/{name}", str(uuid4())
     use = Use(slot, "h100-0", GPU, name, 1, "ResourceClaim", "trainer", uid, "elsewhere")
-    foreign.begin(LOCAL, [use], hour(start), 1, estimated=False)
+    foreign.begin(LOCAL, [Start(use, hour(start), 1, estimated=False)])
     foreign.end(LOCAL, uid, [slot], hour(end), 2, estimated=False)
 
 
