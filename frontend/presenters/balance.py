@@ -9,7 +9,7 @@ from quotas.metering import proofs
 from quotas.metering.models import BalanceProof
 from quotas.metering.proofs import ProofSummary
 
-MOST_HOURS = 24
+MAX_HOURS = 24
 MOST_ROWS = 20
 
 
@@ -24,7 +24,7 @@ class FailingRow:
 
 @dataclass(frozen=True)
 class Balance:
-    """``left`` is how many rows fail besides those shown, in the newest MOST_HOURS hours that are not balanced."""
+    """``left`` is how many rows fail besides those shown, in the newest MAX_HOURS hours that are not balanced."""
 
     summaries: Sequence[ProofSummary]
     rows: Sequence[FailingRow]
@@ -36,7 +36,7 @@ def balance() -> Balance:
     summaries = proofs.summaries()
     hours: Sequence[BalanceProof] = ()
     if any(one.failed for one in summaries):
-        hours = proofs.failing(MOST_HOURS)
+        hours = proofs.failing(MAX_HOURS)
     rows = [FailingRow(one.cluster_id, one.hour, failure) for one in hours for failure in one.failures]
     shown = rows[:MOST_ROWS]
     return Balance(summaries, shown, sum(one.failure_count for one in hours) - len(shown))

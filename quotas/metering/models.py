@@ -243,11 +243,11 @@ class BalanceProof(models.Model):
     """The result of checking that the ledger of a cluster adds up in one hour; replaced when the hour is checked again.
 
     ``hour`` is its start. Amounts are GPU-hours, rounded so that the parts of a balanced hour add up to the capacity.
-    ``failures`` are the failing rows (``quotas.metering.balance.Failure``), at most MOST_FAILURES of the
+    ``failures`` are the failing rows (``quotas.metering.balance.Failure``), at most MAX_FAILURES of the
     ``failure_count`` that there are.
     """
 
-    MOST_FAILURES = 100
+    MAX_FAILURES = 100
 
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False

@@ -60,7 +60,7 @@ def prove(cluster: str, hour: datetime, find_more: Callable[[], Sequence[Failure
             "accounts": found.accounts,
             "capacity_gpu_hours": _decimal(round(found.capacity * UNITS)),
             **{category.value: amount for category, amount in amounts.items()},
-            "failures": [asdict(one) for one in failures[: BalanceProof.MOST_FAILURES]],
+            "failures": [asdict(one) for one in failures[: BalanceProof.MAX_FAILURES]],
             "failure_count": len(failures),
         },
     )

@@ -6,10 +6,14 @@ from fractions import Fraction
 
 import pytest
 
+from allocations.reconcile.metering import open_intervals
+from portal.clusters import registry
 from portal.core import clock
-from quotas.metering import fleet_hours
+from portal.tenants.models import Project, User
+from quotas.metering import balance, fleet_hours
 from quotas.metering.models import CapacityInterval, ForeignUse
 from quotas.metering.parts import Category
+from tests.support.cluster.allocations import held, intervals, release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Apply, Command, Read, Switch, gpu_pod
 from tests.support.cluster.waiting import eventually
@@ -96,3 +100,21 @@ def test_a_pod_without_an_allocation_is_unmanaged_from_its_node_until_it_is_gone
     [hours] = [one for one in fleet_hours.by_flavor(start, clock.now()) if one.flavor == "l40s"]
     assert hours.is_balanced
     assert hours.parts[Category.UNMANAGED] * 3600 == 2 * Fraction((ended.end - ended.start) // MICROSECOND, 1_000_000)
+
+
+def test_the_ledger_adds_up_and_is_what_the_cluster_shows_while_slices_are_held_and_once_they_are_not(
+    project: Project, member: User
+):
+    """Whatever other tests have left counts too."""
+
+    def adds_up() -> bool:
+        hour = clock.now().replace(minute=0, second=0, microsecond=0)
+        found = [*open_intervals.differences(registry.own()), *balance.of_hour(registry.own(), hour).failures]
+        assert not found, "\n".join(one.message for one in found)
+        return True
+
+    rows = [held(member, project, offering) for offering in ("h100/whole", "h100/mig-1g.10gb", "l40s/whole")]
+    eventually(adds_up, AssertionError)
+    release_all(project)
+    eventually(lambda: all(intervals(row)[-1].end is not None for row in rows))
+    eventually(adds_up, AssertionError)

@@ -107,7 +107,7 @@ def test_a_run_that_is_repeated_changes_nothing() -> None:
 
 @pytest.mark.usefixtures("ledger")
 def test_runs_catch_up_with_what_was_missed_the_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(balance_proof, "MOST_HOURS", 2)
+    monkeypatch.setattr(balance_proof, "MAX_HOURS", 2)
     watched(9)
     assert (balance_proof.prove_due(), checked()) == (2, [3, 4])
     with clock.frozen(hour(6.1)):

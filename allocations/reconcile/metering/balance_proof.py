@@ -19,12 +19,12 @@ from quotas.metering.balance import HOUR
 from quotas.metering.models import BalanceProof
 
 log = structlog.get_logger(__name__)
-MOST_HOURS = 12
+MAX_HOURS = 12
 """The most hours that a run checks of a cluster: far more than pass between runs, so that it catches up."""
 
 
 def prove_due() -> int:
-    """Check the hours of all clusters that are due, at most MOST_HOURS of each; return how many were checked.
+    """Check the hours of all clusters that are due, at most MAX_HOURS of each; return how many were checked.
 
     Due are hours that were not checked yet, the newest first, then those that were not balanced.
     """
@@ -36,7 +36,7 @@ def prove_due() -> int:
         proved = proofs.proved(cluster)
         hours = list(_newest_first(first_hours[cluster], end))
         due = [hour for hour in hours if hour not in proved] + [hour for hour in hours if not proved.get(hour, True)]
-        for hour in due[:MOST_HOURS]:
+        for hour in due[:MAX_HOURS]:
             prove(cluster, hour, is_newest=hour == end - HOUR)
             checked += 1
     return checked

@@ -76,7 +76,7 @@ class ProofOut(serializers.Serializer):
     stranded = serializers.CharField()
     idle = serializers.CharField()
     variance = serializers.CharField(help_text="Negative if more is charged than there is.")
-    failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MOST_FAILURES}.")
+    failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MAX_FAILURES}.")
     failure_count = serializers.IntegerField()
 
 
