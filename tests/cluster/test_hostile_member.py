@@ -222,9 +222,10 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     before, sizes[:] = sizes[-1], []
     attack = AttackProcess(task, tmp_path)
     try:
-        used.append(processors.sample(_pids(local)))
+        pids = _pids(local)
+        used.append(processors.sample(pids))
         attacked = measured(at_work, attack.is_over)
-        used.append(processors.sample(_pids(local)))
+        used.append(processors.sample(pids))
         tallies = attack.tallies()
     finally:
         attack.kill()
@@ -249,7 +250,9 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
 
 
 def _pids(local: Local) -> dict[str, int]:
-    """Return the processes of the stack, the web process with the limits of production and the attacker among them."""
+    """Return the processes of the stack, the web process with the limits of production and, while he runs, the attacker
+    among them.
+    """
     children = {" ".join(child.cmdline()): child.pid for child in psutil.Process().children()}
     own = {"web (production limits)": "gunicorn", "the attacker": "tests.cluster.hostile_member"}
     found = {name: pid for name, text in own.items() for command, pid in children.items() if text in command}
