@@ -37,7 +37,9 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
         flavor.save(update_fields=list(after))
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
         workqueue.enqueue(
-            targets.platform(cluster), *(targets.project(cluster, slug) for slug in _live_projects(cluster))
+            targets.platform(cluster),
+            targets.inventory(cluster),
+            *(targets.project(cluster, slug) for slug in _live_projects(cluster)),
         )
     return flavor
 

@@ -32,11 +32,11 @@ def nodes(one_more: Switch) -> dict[str, str]:
 
 
 def gpus_by_flavor() -> dict[str, Fraction]:
-    """Return the GPUs of the nodes that are always there, as recorded."""
+    """Return the GPUs that are offered on the nodes that are always there, as recorded."""
     names = [f"{kind.name}-{number}" for kind in spec.load(spec.FLEET_FILE).kinds for number in range(kind.nodes)]
     found: dict[str, Fraction] = defaultdict(Fraction)
     for row in CapacityInterval.objects.filter(end=None, node__in=names):
-        if row.value:
+        if row.value and row.value.offered:
             found[row.flavor] += row.count * row.value.gpus
     return found
 

@@ -246,6 +246,16 @@ def test_what_is_not_offered_yet_becomes_offered_in_a_new_interval():
     assert (before.end, after.end) == (after.start, None)
 
 
+def test_to_offer_a_flavor_or_hide_it_has_its_capacity_valued_at_once():
+    watch(0, node())
+    reconcile_inventory(LOCAL)
+    flavor = Flavor.objects.get()
+    for decided in ({"accepted": True}, {"hidden": True}):
+        WorkItem.objects.all().delete()
+        catalog.configure_flavor("operator", flavor, decided)
+        assert WorkItem.objects.filter(target=targets.inventory(LOCAL)).exists()
+
+
 def test_a_unit_keeps_its_value_while_its_availability_changes():
     watch(0, node())
     reconcile_inventory(LOCAL)

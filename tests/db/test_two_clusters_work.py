@@ -64,7 +64,7 @@ def test_what_a_flavor_is_given_concerns_its_cluster_and_a_team_concerns_all(
 ) -> None:
     flavor = twins[FAR].offering("l40s/whole").flavor
     catalog.configure_flavor("operator", flavor, {"title": "L40S"})
-    assert due() == {"far/platform", "far/project:vision-far"}
+    assert due() == {"far/platform", "far/inventory", "far/project:vision-far"}
     WorkItem.objects.all().delete()
     limits.set_limit("operator", team, flavor.pools.get(), 3)
     assert due() == {"far/platform", "far/project:vision-far"}
