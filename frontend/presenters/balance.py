@@ -10,7 +10,7 @@ from quotas.metering.models import BalanceProof
 from quotas.metering.proofs import ProofSummary
 
 MAX_HOURS = 24
-MOST_ROWS = 20
+MAX_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -38,5 +38,5 @@ def balance() -> Balance:
     if any(one.failed for one in summaries):
         hours = proofs.failing(MAX_HOURS)
     rows = [FailingRow(one.cluster_id, one.hour, failure) for one in hours for failure in one.failures]
-    shown = rows[:MOST_ROWS]
+    shown = rows[:MAX_ROWS]
     return Balance(summaries, shown, sum(one.failure_count for one in hours) - len(shown))

@@ -1,117 +1,38 @@
-"""The capacity ledger: what nodes had and when, as the watcher sees it, and what the catalogue adds."""
+"""The capacity ledger: what nodes had and when, as the watcher sees it."""
 
-from collections.abc import Iterable
-from datetime import datetime
-from fractions import Fraction
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from allocations.cluster.kinds import KINDS
-from allocations.reconcile import mirror
-from allocations.reconcile.inventory import node_fact, reconcile_inventory
-from allocations.reconcile.metering import capacity_ledger
+from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.clusters.models import Cluster
-from portal.core.errors import Retryable
-from portal.core.models import WorkItem
-from portal.workqueue import targets
-from quotas.catalog import services as catalog
-from quotas.catalog.discovery import discover
-from quotas.catalog.models import Flavor
-from quotas.metering.capacity import open_units
 from quotas.metering.models import CapacityInterval
+from tests.support.capacity_bodies import (
+    A100,
+    BALANCED,
+    H100,
+    L40S,
+    gpu,
+    h100,
+    history,
+    mig,
+    node,
+    of,
+    offered,
+    slices,
+    watch,
+)
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.observed import at, seen
 
 pytestmark = pytest.mark.django_db
-L40S = {"nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.memory": "46068"}
-H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"}
-A100 = {
-    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
-    "nvidia.com/gpu.count": "8",
-    "nvidia.com/gpu.memory": "81920",
-}
-BALANCED = {"nvidia.com/mig-1g.10gb": 16, "nvidia.com/mig-2g.20gb": 8, "nvidia.com/mig-3g.40gb": 8}
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
 @pytest.fixture(autouse=True)
 def cluster(db: None) -> Cluster:
     return Cluster.objects.get(slug=LOCAL)
-
-
-def node(
-    name: str = "l40s-0",
-    revision: int = 1,
-    capacity: dict[str, int] | None = None,
-    allocatable: dict[str, int] | None = None,
-    labels: dict[str, str] | None = None,
-    *,
-    ready: bool = True,
-    cordoned: bool = False,
-) -> dict[str, Any]:
-    amounts = {"nvidia.com/gpu": 4} if capacity is None else capacity
-    return {
-        "kind": "Node",
-        "metadata": {"name": name, "uid": name, "resourceVersion": str(revision), "labels": labels or L40S},
-        "spec": {"taints": [TAINT], "unschedulable": cordoned},
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts if allocatable is None else allocatable,
-            "conditions": [{"type": "Ready", "status": str(ready)}],
-        },
-    }
-
-
-def gpu(index: int, *effects: str) -> dict[str, Any]:
-    attributes = {"type": "gpu", "uuid": f"GPU-{index}", "productName": "NVIDIA H100 80GB HBM3"}
-    return {
-        "name": f"gpu-{index}",
-        "attributes": {key: {"string": value} for key, value in attributes.items()},
-        "capacity": {"memory": {"value": "81559Mi"}},
-        "taints": [{"key": "xid", "effect": effect} for effect in effects],
-    }
-
-
-def mig(index: int, start: int) -> dict[str, Any]:
-    attributes = {"type": "mig", "profile": "3g.40gb", "parentUUID": f"GPU-{index}", "uuid": f"MIG-{index}-{start}"}
-    return {
-        "name": f"gpu-{index}-mig-3g40gb-9-{start}",
-        "attributes": {key: {"string": value} for key, value in attributes.items()},
-    }
-
-
-def slices(revision: int, devices: Iterable[dict[str, Any]], generation: int = 1, count: int = 1) -> dict[str, Any]:
-    pool = {"name": "h100-0", "generation": generation, "resourceSliceCount": count}
-    return {
-        "kind": "ResourceSlice",
-        "metadata": {"name": f"h100-0-{generation}", "uid": f"s-{generation}", "resourceVersion": str(revision)},
-        "spec": {"driver": "gpu.nvidia.com", "nodeName": "h100-0", "pool": pool, "devices": list(devices)},
-    }
-
-
-def h100(revision: int = 1, **fields: Any) -> dict[str, Any]:
-    return node("h100-0", revision, {}, labels=H100, **fields)
-
-
-def watch(second: float, *bodies: dict[str, Any], gone: bool = False) -> None:
-    record_observations(LOCAL, [seen(body, second, gone=gone) for body in bodies])
-
-
-def history(name: str) -> list[tuple[datetime, datetime | None, int, int, str]]:
-    rows = CapacityInterval.objects.filter(name=name).order_by("start", "pk")
-    return [(row.start, row.end, row.count, row.available, row.state) for row in rows]
-
-
-def of(name: str) -> CapacityInterval:
-    return CapacityInterval.objects.get(name=name, end=None)
-
-
-def accept_all() -> None:
-    for flavor in Flavor.objects.all():
-        catalog.accept_flavor("test", flavor)
 
 
 def test_a_nodes_resource_has_an_interval_from_its_first_sighting():
@@ -205,64 +126,6 @@ def test_changes_that_a_list_shows_are_dated_at_the_last_complete_mirror_and_est
     assert (last.estimated_start, last.estimated_end) == (True, True)
 
 
-def test_the_catalogue_adds_flavor_and_gpus_from_the_start_on():
-    watch(0, node(), h100(), slices(1, [gpu(0)]))
-    watch(60, node(revision=2, ready=False))
-    reconcile_inventory(LOCAL)
-    rows = CapacityInterval.objects.order_by("name", "start")
-    worth = [(row.flavor, row.value.gpus if row.value else None) for row in rows]
-    assert worth == [("h100", Fraction(1)), ("l40s", Fraction(1)), ("l40s", Fraction(1))]
-    assert [row.start for row in rows] == [at(0), at(0), at(60)]
-
-
-def test_the_units_of_a_fixed_layout_are_worth_the_nodes_gpus():
-    """Their slices alone add up to 8.57 GPUs: 16/7 + 8 * 2/7 + 8 * 1/2."""
-    watch(0, node("a100-0", capacity=BALANCED, labels=A100))
-    reconcile_inventory(LOCAL)
-    rows = CapacityInterval.objects.all()
-    values = {row.name: row.value.gpus for row in rows if row.value}
-    assert sum(values[row.name] * row.count for row in rows) == 8
-    assert values["nvidia.com/mig-3g.40gb"] / values["nvidia.com/mig-1g.10gb"] == Fraction(1, 2) / Fraction(1, 7)
-
-
-def test_time_sliced_units_are_a_part_of_a_gpu_each():
-    labels = {**L40S, "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"}
-    watch(0, node(capacity={"nvidia.com/gpu.shared": 16}, labels=labels))
-    reconcile_inventory(LOCAL)
-    value = of("nvidia.com/gpu.shared").value
-    assert value is not None
-    assert value.gpus == Fraction(1, 4)
-
-
-def test_what_is_not_offered_yet_becomes_offered_in_a_new_interval():
-    watch(0, node())
-    reconcile_inventory(LOCAL)
-    assert of("nvidia.com/gpu").offered is False
-    accept_all()
-    reconcile_inventory(LOCAL)
-    reconcile_inventory(LOCAL)
-    before, after = CapacityInterval.objects.order_by("start")
-    assert (before.offered, after.offered) == (False, True)
-    assert (before.end, after.end) == (after.start, None)
-
-
-def test_to_offer_a_flavor_or_hide_it_has_its_capacity_valued_at_once():
-    watch(0, node())
-    reconcile_inventory(LOCAL)
-    flavor = Flavor.objects.get()
-    for decided in ({"accepted": True}, {"hidden": True}):
-        WorkItem.objects.all().delete()
-        catalog.configure_flavor("operator", flavor, decided)
-        assert WorkItem.objects.filter(target=targets.inventory(LOCAL)).exists()
-
-
-def test_a_unit_keeps_its_value_while_its_availability_changes():
-    watch(0, node())
-    reconcile_inventory(LOCAL)
-    watch(60, node(revision=2, ready=False))
-    assert of("nvidia.com/gpu").flavor == "l40s"
-
-
 def test_a_list_records_what_was_there_before_capacity_was_recorded():
     record_list(LOCAL, KINDS["Node"], [seen(node(), 0, live=False), seen(h100(), 0, live=False)], 1, at(0))
     record_list(LOCAL, KINDS["ResourceSlice"], [seen(slices(1, [gpu(0)]), 0, live=False)], 1, at(0))
@@ -271,39 +134,6 @@ def test_a_list_records_what_was_there_before_capacity_was_recorded():
     assert history("nvidia.com/gpu") == [(at(0), None, 4, 4, "")]
     assert history("gpu-0") == [(at(0), None, 1, 1, "")]
     assert of("gpu-0").estimated_start
-
-
-def offered(*bodies: dict[str, Any]) -> None:
-    """Watch objects and offer what the catalogue finds."""
-    watch(0, *bodies)
-    reconcile_inventory(LOCAL)
-    accept_all()
-    reconcile_inventory(LOCAL)
-
-
-def test_a_pool_that_is_being_published_anew_stays_offered():
-    offered(h100(), slices(1, [gpu(0), gpu(1)]))
-    before = CapacityInterval.objects.count()
-    watch(60, slices(2, [gpu(0)], generation=2, count=2))
-    reconcile_inventory(LOCAL)
-    assert (of("gpu-0").flavor, of("gpu-0").offered) == ("h100", True)
-    assert CapacityInterval.objects.count() == before
-
-
-def test_a_node_without_the_taint_keeps_its_flavor_and_is_not_offered():
-    offered(node())
-    bare = node(revision=2)
-    bare["spec"]["taints"] = []
-    watch(60, bare)
-    reconcile_inventory(LOCAL)
-    assert (of("nvidia.com/gpu").flavor, of("nvidia.com/gpu").offered) == ("l40s", False)
-
-
-def test_gpus_that_are_all_missing_keep_their_flavor():
-    offered(h100(), slices(1, [gpu(0)]))
-    watch(60, slices(2, [], generation=2))
-    reconcile_inventory(LOCAL)
-    assert (of("gpu-0").flavor, of("gpu-0").state) == ("h100", "missing")
 
 
 def test_changes_of_one_batch_are_recorded_each_at_its_time():
@@ -327,19 +157,6 @@ def test_a_return_that_a_list_dates_before_the_last_end_begins_there():
     watch(60, h100(3), gone=True)
     record_observations(LOCAL, [seen(h100(4), 50, live=False)])
     assert [row[:2] for row in history("gpu-0")] == [(at(0), at(60)), (at(60), None)]
-
-
-def test_what_discovery_read_before_a_change_is_not_added_to_what_began_since():
-    def shared(revision: int, replicas: int) -> dict[str, Any]:
-        labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": str(replicas)}
-        return node(revision=revision, capacity={"nvidia.com/gpu.shared": 4 * replicas}, labels={**L40S, **labels})
-
-    watch(0, shared(1, 4))
-    units, snapshot = open_units(LOCAL), mirror.of_nodes(LOCAL)
-    found = discover([node_fact(one) for one in snapshot.of_kind("Node")], [])
-    watch(60, shared(2, 2))
-    capacity_ledger.add_values(LOCAL, units, found)
-    assert of("nvidia.com/gpu.shared").value is None
 
 
 def test_resources_are_missing_once_the_device_plugin_publishes_none():
@@ -367,17 +184,6 @@ def test_a_gpu_that_has_got_another_number_is_not_missing():
     watch(0, h100(), slices(1, [gpu(0)]))
     watch(60, slices(2, [{**gpu(0), "name": "gpu-4"}]))
     assert [(row.name, row.uuid) for row in CapacityInterval.objects.filter(end=None)] == [("gpu-4", "GPU-0")]
-
-
-def test_new_flavors_are_told_on_even_if_their_values_cannot_be_added():
-    watch(0, node())
-    WorkItem.objects.all().delete()
-    with patch.object(capacity_ledger, "add_values", side_effect=Retryable("locked")), pytest.raises(Retryable):
-        reconcile_inventory(LOCAL)
-    assert WorkItem.objects.filter(target=targets.platform(LOCAL)).exists()
-
-
-HUGE = {"nvidia.com/mig-1g.10gb": 2**31 - 1, "nvidia.com/mig-2g.20gb": 2**31 - 19, "nvidia.com/mig-3g.40gb": 2**31 - 3}
 
 
 @pytest.mark.parametrize(
@@ -413,20 +219,6 @@ def test_whatever_a_node_publishes_can_be_recorded(body: dict[str, Any], recorde
     record_observations(LOCAL, [seen(one, 0, live=live) for one in (h100(), body)])
     rows = CapacityInterval.objects.order_by("name")
     assert [(row.count, row.available, row.state) for row in rows] == recorded
-
-
-@pytest.mark.parametrize(
-    "body",
-    [node(capacity=HUGE, labels=A100), node(capacity=BALANCED, labels={**A100, "nvidia.com/gpu.count": "9" * 60})],
-    ids=["huge amounts", "a huge number of GPUs"],
-)
-def test_a_node_whose_value_no_number_has_room_for_keeps_none_from_the_others(body: dict[str, Any]):
-    watch(0, body, node("l40s-1"))
-    reconcile_inventory(LOCAL)
-    assert {(row.node, row.value is None) for row in CapacityInterval.objects.all()} == {
-        ("l40s-0", True),
-        ("l40s-1", False),
-    }
 
 
 def test_a_node_of_the_same_name_in_another_cluster_has_capacity_of_its_own():
