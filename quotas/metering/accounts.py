@@ -36,6 +36,15 @@ class AccountKey(NamedTuple):
     name: str
 
 
+class _Parts(NamedTuple):
+    """The parts of a GPU that offered slices are: of MIG devices by flavor and profile, which is written as in names of
+    devices; of one share by flavor.
+    """
+
+    mig: Mapping[tuple[str, str], Fraction]
+    shared: Mapping[str, Fraction]
+
+
 @dataclass
 class _Collected:
     capacity: list[CapacitySpan] = field(default_factory=list)
@@ -51,6 +60,7 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
     """
     only = {"cluster": cluster} if cluster else {}
     offerings = {row.key: row for row in Offering.objects.select_related("flavor")}
+    parts = _parts_of_offerings(offerings.values())
     since = dict(CapacityInterval.objects.filter(**only).order_by().values_list("cluster").annotate(Min("start")))
     collected: dict[AccountKey, _Collected] = defaultdict(_Collected)
     units: dict[tuple[str, str, str], list[CapacityInterval]] = defaultdict(list)
@@ -62,14 +72,14 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
     for usage in _within(UsageInterval.objects.filter(**only), start, end):
         charged[usage.slot].append((usage.start, usage.end))
         account = collected[_key_of_usage(usage, offerings)]
-        account.uses.append(_held(usage, offerings.values()))
+        account.uses.append(_held(usage, parts))
         known_since = since.get(usage.cluster_id, end)
         if usage.start < known_since:
             account.capacity.append(CapacitySpan(usage.start, min(usage.end or known_since, known_since), usage.gpus))
     for foreign in _within(ForeignUse.objects.filter(**only), start, end):
         name = layouts.parent_gpu(foreign.name) if foreign.kind == GPU else foreign.name
         for row in units[foreign.cluster_id, foreign.node, name]:
-            collected[_key_of_capacity(row)].uses += _unmanaged(foreign, row, charged[foreign.slot], offerings.values())
+            collected[_key_of_capacity(row)].uses += _unmanaged(foreign, row, charged[foreign.slot], parts)
     fits = _fits(offerings.values())
     return {
         key: Account(one.capacity, one.uses, is_gpu=bool(key.node), fits=fits.get(key.flavor) if key.node else None)
@@ -108,16 +118,16 @@ def _key_of_usage(row: UsageInterval, offerings: Mapping[str, Offering]) -> Acco
     return AccountKey(row.cluster_id, row.flavor, "", offering.resource if offering else "")
 
 
-def _held(row: UsageInterval, offerings: Iterable[Offering]) -> UsageSpan:
+def _held(row: UsageInterval, parts: _Parts) -> UsageSpan:
     """Return the use; on a GPU it takes the whole part that its device is, even if it is charged less."""
     device, charge = row.device, row.gpus
-    whole = _part_of_gpu(device, row.count, row.flavor, offerings) if device else None
+    whole = _part_of_gpu(device, row.count, row.flavor, parts) if device else None
     weight = max(charge, whole or charge)
     return UsageSpan(str(row.key), row.start, row.end, weight, Category.HELD, device, charge=charge)
 
 
 def _unmanaged(
-    foreign: ForeignUse, row: CapacityInterval, charged: Iterable[Span], offerings: Iterable[Offering]
+    foreign: ForeignUse, row: CapacityInterval, charged: Iterable[Span], parts: _Parts
 ) -> Iterator[UsageSpan]:
     """Yield the foreign use of a unit while it has the capacity of ``row``, without the times in ``charged``; at most
     all of that, since a pod that names its node itself may request any amount.
@@ -125,26 +135,31 @@ def _unmanaged(
     gpus = row.value.gpus if row.value else Fraction(0)
     weight = min(foreign.count, row.count) * gpus
     if foreign.kind == GPU:
-        weight = gpus * (_part_of_gpu(foreign.name, foreign.count, row.flavor, offerings) or ONE)
+        weight = gpus * (_part_of_gpu(foreign.name, foreign.count, row.flavor, parts) or ONE)
     begin, until = max(foreign.start, row.start), min(foreign.end or FOREVER, row.end or FOREVER)
     for number, (since, to) in enumerate(uncovered(begin, until, charged)):
         key = f"foreign/{foreign.pk}/{row.pk}/{number}"
         yield UsageSpan(key, since, to, weight, Category.UNMANAGED, foreign.name if foreign.kind == GPU else "", weight)
 
 
-def _part_of_gpu(device: str, count: int, flavor: str, offerings: Iterable[Offering]) -> Fraction | None:
+def _parts_of_offerings(offerings: Iterable[Offering]) -> _Parts:
+    mig: dict[tuple[str, str], Fraction] = {}
+    shared: dict[str, Fraction] = {}
+    for one in offerings:
+        if one.kind == Kind.MIG:
+            mig.setdefault((one.flavor.name, layouts.device_label(one.profile)), one.gpu_share)
+        elif one.kind == Kind.SHARED:
+            shared.setdefault(one.flavor.name, one.gpu_share)
+    return _Parts(mig, shared)
+
+
+def _part_of_gpu(device: str, count: int, flavor: str, parts: _Parts) -> Fraction | None:
     """Return the part of its GPU that a device is: of a MIG device its profile's, of shares as many as it has; None
     for a profile that is no offering.
     """
-    label = layouts.label_of_device(device)
-    for one in offerings:
-        if one.flavor.name != flavor:
-            continue
-        if label and one.kind == Kind.MIG and layouts.device_label(one.profile) == label:
-            return one.gpu_share
-        if not label and one.kind == Kind.SHARED:
-            return min(ONE, count * one.gpu_share)
-    return None if label else ONE
+    if label := layouts.label_of_device(device):
+        return parts.mig.get((flavor, label))
+    return min(ONE, count * parts.shared.get(flavor, ONE))
 
 
 def _fits(offerings: Iterable[Offering]) -> dict[str, Fits]:
