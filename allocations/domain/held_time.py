@@ -62,7 +62,7 @@ class HeldTime:
             if end is None:
                 since = begin
                 break
-            if end > begin:
+            if end >= begin:
                 before, until = before + (end - begin), end
         return HeldTime(before, until, since)
 

@@ -181,8 +181,8 @@ def record_phase(row: Allocation, state: ObservedAllocation) -> None:
     verdict = derive(state.facts)
     held_at = row.held_at
     ended = verdict.phase is Phase.ENDED
-    # At the end too: a hold may have started and ended between two reconciles, and only the ledger has it.
-    if held_at is None and (state.occupied or ended):
+    # A hold may have started and ended between two reconciles, and only the ledger has it.
+    if held_at is None and (state.occupied or ended or row.held_until is not None):
         held_at = UsageInterval.objects.filter(holder_id=row.pk).aggregate(first=Min("start"))["first"]
     # An ended allocation stays ended: a pod observed later is deleted, and neither reopens nor ends it again.
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None

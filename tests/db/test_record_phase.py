@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -12,7 +13,10 @@ from allocations.domain.phases import LeaseFacts, Phase
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
+from allocations.reconcile.metering.attribution import attribution
 from portal.core import clock
+from quotas.metering import services as metering
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -62,6 +66,21 @@ def test_what_was_admitted_and_held_between_two_reconciles_has_both_entries_in_t
         ("phase", "starting", "active"),
     ]
     assert [one.at for one in row.transitions.order_by("id")] == [T0, admitted, T0 + timedelta(seconds=5)]
+
+
+@pytest.mark.parametrize("seconds", [0, 4])
+def test_what_was_held_and_evicted_between_two_reconciles_was_held(row, seconds):
+    """After a restore of the database, a row of the backup may be held for as long as its released objects last."""
+    key = uuid4()
+    facts = attribution(row.project, row.offering, row.offering.gpu_share, member=row.requested_by.username)
+    metering.open_interval(key, row.pk, f"{LOCAL}/{row.pk}", T0, facts, 1, {"kind": "test"})
+    metering.close_interval(key, T0 + timedelta(seconds=seconds), {"kind": "test"})
+    with clock.frozen(T0 + timedelta(seconds=5)):
+        state = observed(row)
+        transitions.record_time(row, state)
+        transitions.record_phase(row, state)
+    again = Allocation.objects.get(pk=row.pk)
+    assert (again.phase, again.held_at) == (Phase.QUEUED, T0)
 
 
 def test_a_row_whose_phase_changed_meanwhile_stays_as_it_is_and_gets_no_entry(row):

@@ -143,7 +143,8 @@ def _ledger(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
         if is_open != Counter(held):
             yield f"{row.name} ({row.phase}) holds {sorted(held)} and is charged for {sorted(is_open)}"
         if (row.held_at is not None) != bool(own_intervals):
-            yield f"{row.name} was held: {row.held_at is not None}, and has {len(own_intervals)} intervals"
+            was_held = "was held" if row.held_at else "was never held"
+            yield f"{row.name} ({row.phase}, {row.reason}) {was_held} and has {len(own_intervals)} intervals"
     for slot in {interval.slot for interval in intervals}:
         yield from _overlaps(UsageInterval.objects.filter(slot=slot).order_by("start", "end"))
 
