@@ -78,6 +78,7 @@ class Kind:
 
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _RBAC = "rbac.authorization.k8s.io/v1"
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io/v1"
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -101,7 +102,8 @@ KINDS: dict[str, Kind] = {
         Kind("RoleBinding", _RBAC, "rolebindings"),
         Kind("ServiceAccount", "v1", "serviceaccounts", only_in=names.PEOPLE_NAMESPACE),
         Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
-        Kind("FlowSchema", "flowcontrol.apiserver.k8s.io/v1", "flowschemas", namespaced=False),
+        Kind("FlowSchema", _FLOW_CONTROL, "flowschemas", namespaced=False),
+        Kind("PriorityLevelConfiguration", _FLOW_CONTROL, "prioritylevelconfigurations", namespaced=False),
         Kind("Cohort", _KUEUE, "cohorts", namespaced=False, projector=workloads.cohort),
         Kind(
             "ClusterQueue",

@@ -31,6 +31,8 @@ TENANTS_LEVEL = "gpu-portal-tenants"
 """Priority level of tenants' requests (API Priority and Fairness)."""
 PROJECTS_FLOW = "gpu-portal-projects"
 """FlowSchema of the requests by service accounts of projects' namespaces."""
+TEAM_LEVEL = "gpu-portal-team-"
+"""Prefix of a team's priority level, and of the FlowSchema that puts requests in its namespaces into it."""
 
 LABEL = "gpu-portal.io/"
 MANAGED = f"{LABEL}managed"

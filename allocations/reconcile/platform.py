@@ -1,5 +1,6 @@
 """The platform controller: service accounts, hold classes, flow control, and limits as Kueue objects."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -24,12 +25,15 @@ from portal.workqueue.targets import Target
 from quotas.limits import selectors as limits
 
 log = structlog.get_logger(__name__)
-KINDS = ("ServiceAccount", "FlowSchema", "PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue")
+KINDS = (
+    *("ServiceAccount", "PriorityLevelConfiguration", "FlowSchema"),
+    *("PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue"),
+)
 
 
 def reconcile_platform(client: Client) -> datetime | None:
-    """Reconcile service accounts, a FlowSchema, PriorityClasses, Cohorts, ResourceFlavors and ClusterQueues; return
-    None.
+    """Reconcile service accounts, priority levels, FlowSchemas, PriorityClasses, Cohorts, ResourceFlavors and
+    ClusterQueues; return None.
 
     A ResourceFlavor is never deleted here: leases on it would drop out of Kueue's usage.
     Raises ClusterUnavailable, ClusterRefused.
@@ -61,14 +65,25 @@ def _apply_all(client: Client, actions: Iterable[Action], target: Target) -> lis
 def desired_manifests(cluster: str) -> list[Manifest]:
     """Return the objects of the cluster that belong to no project."""
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
-    namespaces = _project_namespaces(cluster)
+    namespaces, teams = _project_namespaces(cluster), _team_namespaces(cluster)
     return [
         *(platform.service_account(u.username) for u in people),
         *([platform.projects_flow(namespaces)] if namespaces else []),
+        *map(platform.team_level, teams),
+        *(platform.team_flow(team, own) for team, own in teams.items()),
         *map(platform.hold_class, map(names.hold_slot, range(LIVE_PER_PROJECT))),
         *map(platform.former_hold_class, _former_classes(cluster)),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]
+
+
+def _team_namespaces(cluster: str) -> dict[str, list[str]]:
+    """Return the namespaces of projects in use, by team."""
+    found: dict[str, list[str]] = defaultdict(list)
+    projects = Project.objects.filter(cluster=cluster, archived_at=None).order_by("team__slug", "namespace")
+    for team, namespace in projects.values_list("team__slug", "namespace"):
+        found[team].append(namespace)
+    return found
 
 
 def _project_namespaces(cluster: str) -> set[str]:

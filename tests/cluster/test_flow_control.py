@@ -1,17 +1,27 @@
-"""Priority levels of API Priority and Fairness on the real control plane, by headers of the API server's answers."""
+"""Real priority levels of API Priority and Fairness, by headers of the API server's answers and by its metrics."""
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 import urllib3
 
 from deploy.local.home import Home
 from deploy.local.runner import Local
-from portal.tenants.models import Project, User
+from portal.tenants.models import Project, Team, User
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import token_of
+from tests.support.cluster.tenants import own_projects, token_of
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 LEVEL = "X-Kubernetes-PF-PriorityLevel-UID"
+CONFIG_MAPS = 20
+WATCHES = 12
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/any"
 PATHS = ("/version", "/openapi/v3", "/apis", "/api/v1/namespaces/kube-system/pods", REVIEW, LEASE)
@@ -29,12 +39,63 @@ def uid(kubectl: Kubectl, level: str) -> str:
     return kubectl("get", "prioritylevelconfiguration", level, "-o", "jsonpath={.metadata.uid}")
 
 
+@contextmanager
+def unread_watches(home: Home, token: str, path: str) -> Iterator[None]:
+    """Ask for the objects of a collection and their changes on connections of which nothing is read."""
+    server = urlsplit(home.apiserver)
+    trust = ssl.create_default_context(cafile=str(home.certs / "ca.crt"))
+    request = f"GET {path}?watch=1 HTTP/1.1\r\nHost: {server.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(WATCHES):
+            plain = socket.socket()
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plain.connect((server.hostname or "", server.port or 443))
+            connection = stack.enter_context(trust.wrap_socket(plain, server_hostname=server.hostname))
+            connection.sendall(request.encode())
+        yield
+
+
+def waiting(kubectl: Kubectl, level: str) -> float:
+    """Return how many requests wait for a seat of the level."""
+    lines = kubectl("get", "--raw", "/metrics").splitlines()
+    name = "apiserver_flowcontrol_current_inqueue_requests{"
+    return sum(
+        float(line.split()[-1]) for line in lines if line.startswith(name) and f'priority_level="{level}"' in line
+    )
+
+
 def default_token(kubectl: Kubectl, namespace: str) -> str:
     return kubectl("create", "token", "default", "-n", namespace).strip()
 
 
 def test_people_have_the_tenants_level(local: Local, member: User, kubectl: Kubectl) -> None:
     assert levels(local.home, token_of(member)(), *PATHS) == {uid(kubectl, "gpu-portal-tenants")}
+
+
+def test_what_people_ask_in_their_namespace_has_the_level_of_their_team(
+    local: Local, member: User, project: Project, kubectl: Kubectl
+) -> None:
+    pods = f"/api/v1/namespaces/{project.namespace}/pods"
+    level = f"gpu-portal-team-{project.team.slug}"
+    token = token_of(member)()
+    eventually(lambda: levels(local.home, token, pods, f"{pods}/none") == {uid(kubectl, level)})
+
+
+def test_watches_that_nobody_reads_keep_no_other_team_waiting(
+    local: Local, member: User, project: Project, kubectl: Kubectl
+) -> None:
+    """More of them than the level of their team has seats, of objects larger than what connections buffer."""
+    for number in range(CONFIG_MAPS):
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"large-{number}"}}
+        document = json.dumps({**manifest, "data": {"text": "x" * 100_000}})
+        kubectl("create", "-n", project.namespace, "-f", "-", stdin=document)
+    other = User.objects.get(username="language-member")
+    [others] = own_projects(Team.objects.get(slug="language"), 1, kubectl)
+    pods = f"/api/v1/namespaces/{others.namespace}/pods"
+    assert levels(local.home, token_of(other)(), pods) == {uid(kubectl, "gpu-portal-team-language")}
+    with unread_watches(local.home, token_of(member)(), f"/api/v1/namespaces/{project.namespace}/configmaps"):
+        eventually(lambda: waiting(kubectl, f"gpu-portal-team-{project.team.slug}") > 0)
+        assert ApiClient(local.home, token_of(other)).call("GET", pods).status == 200
 
 
 def test_the_service_account_of_a_project_has_the_tenants_level_too(

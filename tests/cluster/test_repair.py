@@ -40,6 +40,8 @@ PLATFORM = (
     "priorityclass/gpu-portal-hold-slot.249",
     "cohort/dept-research",
     "flowschema/gpu-portal-projects",
+    "flowschema/gpu-portal-team-language",
+    "prioritylevelconfiguration/gpu-portal-team-language",
     "serviceaccount/person-language-lead",
 )
 

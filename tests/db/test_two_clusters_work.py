@@ -79,9 +79,26 @@ def test_service_accounts_of_a_clusters_own_projects_have_the_priority_level_of_
     tenants.create_project(team, "closed", "Closed", cluster=FAR)
     Project.objects.filter(slug="closed").update(archived_at=T0)
     mirrored(FAR, "Namespace", "still-there")
-    (flow,) = [manifest for manifest in desired_manifests(FAR) if manifest["kind"] == "FlowSchema"]
-    groups = [subject["group"]["name"] for subject in flow["spec"]["rules"][0]["subjects"]]
+    rule = flow_rules(FAR)["gpu-portal-projects"]
+    groups = [subject["group"]["name"] for subject in rule["subjects"]]
     assert groups == [f"system:serviceaccounts:{name}" for name in ("still-there", NAMESPACE)]
+
+
+def test_a_team_has_a_priority_level_in_each_cluster_with_a_project_of_its_own(
+    team: Team, twins: dict[str, Twin]
+) -> None:
+    tenants.create_project(team, "closed", "Closed", cluster=FAR)
+    Project.objects.filter(slug="closed").update(archived_at=T0)
+    name = f"gpu-portal-team-{team.slug}"
+    levels = [one for one in desired_manifests(FAR) if one["kind"] == "PriorityLevelConfiguration"]
+    assert [one["metadata"]["name"] for one in levels] == [name]
+    assert [one["namespaces"] for one in flow_rules(FAR)[name]["resourceRules"]] == [[NAMESPACE]]
+
+
+def flow_rules(cluster: str) -> dict[str, Any]:
+    """Return the only rule of each FlowSchema of the cluster, by name."""
+    flows = [manifest for manifest in desired_manifests(cluster) if manifest["kind"] == "FlowSchema"]
+    return {flow["metadata"]["name"]: flow["spec"]["rules"][0] for flow in flows}
 
 
 def test_a_cluster_without_credentials_here_waits_and_the_other_goes_on(twins: dict[str, Twin]) -> None:

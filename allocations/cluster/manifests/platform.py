@@ -1,5 +1,5 @@
-"""Builds the objects that belong to no project: people's service accounts, the FlowSchema of those of projects, and the
-PriorityClasses of hold quotas.
+"""Builds the objects that belong to no project: people's service accounts, FlowSchemas and priority levels of tenants'
+requests, and the PriorityClasses of hold quotas.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,9 @@ from allocations.domain.objects import Manifest
 HOLD_PRIORITY = 100
 PRECEDENCE = 8900
 """Just before FlowSchema service-accounts of Kubernetes (9000), so that an admin's FlowSchemas are asked first."""
+TEAM_PRECEDENCE = 990
+"""Before FlowSchema gpu-portal-tenants (1000), which has people's other requests."""
+EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 LABELS = {names.MANAGED: "true", "app.kubernetes.io/managed-by": "gpu-portal"}
 
 
@@ -29,25 +32,62 @@ def projects_flow(namespaces: Iterable[str]) -> Manifest:
     Every account may read the API server's documents, and a pod mounts the token of its own, which works anywhere. A
     FlowSchema names each namespace: it has no selector of namespaces.
     """
-    resources = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "clusterScope": True, "namespaces": ["*"]}
-    groups = [names.service_accounts(namespace) for namespace in sorted(namespaces)]
+    resources = {**EVERYTHING, "clusterScope": True, "namespaces": ["*"]}
+    rule = {
+        "subjects": [_accounts(namespace) for namespace in sorted(namespaces)],
+        "resourceRules": [resources],
+        "nonResourceRules": [{"nonResourceURLs": ["*"], "verbs": ["*"]}],
+    }
+    return _flow(names.PROJECTS_FLOW, names.TENANTS_LEVEL, PRECEDENCE, rule)
+
+
+def team_level(team: str) -> Manifest:
+    """Return the priority level of requests in a team's namespaces: one share, never of another level's.
+
+    A request keeps its seat until its answer is read, and a watch until its first objects are. Whoever asks for more
+    than the buffers hold and reads nothing keeps a level's seats, so teams share none.
+    """
+    queuing = {"queues": 16, "handSize": 4, "queueLengthLimit": 50}
+    return {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "PriorityLevelConfiguration",
+        "metadata": {"name": f"{names.TEAM_LEVEL}{team}", "labels": LABELS},
+        "spec": {
+            "type": "Limited",
+            "limited": {
+                "nominalConcurrencyShares": 1,
+                "lendablePercent": 0,
+                "borrowingLimitPercent": 0,
+                "limitResponse": {"type": "Queue", "queuing": queuing},
+            },
+        },
+    }
+
+
+def team_flow(team: str, namespaces: Iterable[str]) -> Manifest:
+    """Return the FlowSchema that puts people's requests in a team's namespaces into the team's priority level."""
+    resources = {**EVERYTHING, "namespaces": sorted(namespaces)}
+    rule = {"subjects": [_accounts(names.PEOPLE_NAMESPACE)], "resourceRules": [resources]}
+    name = f"{names.TEAM_LEVEL}{team}"
+    return _flow(name, name, TEAM_PRECEDENCE, rule)
+
+
+def _flow(name: str, level: str, precedence: int, rule: Manifest) -> Manifest:
     return {
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
         "kind": "FlowSchema",
-        "metadata": {"name": names.PROJECTS_FLOW, "labels": LABELS},
+        "metadata": {"name": name, "labels": LABELS},
         "spec": {
-            "priorityLevelConfiguration": {"name": names.TENANTS_LEVEL},
-            "matchingPrecedence": PRECEDENCE,
+            "priorityLevelConfiguration": {"name": level},
+            "matchingPrecedence": precedence,
             "distinguisherMethod": {"type": "ByUser"},
-            "rules": [
-                {
-                    "subjects": [{"kind": "Group", "group": {"name": group}} for group in groups],
-                    "resourceRules": [resources],
-                    "nonResourceRules": [{"nonResourceURLs": ["*"], "verbs": ["*"]}],
-                }
-            ],
+            "rules": [rule],
         },
     }
+
+
+def _accounts(namespace: str) -> Manifest:
+    return {"kind": "Group", "group": {"name": names.service_accounts(namespace)}}
 
 
 def hold_class(name: str) -> Manifest:

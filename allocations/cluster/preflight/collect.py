@@ -191,11 +191,15 @@ def _guards(client: Client) -> tuple[Guard, ...]:
 def _flows(client: Client) -> tuple[FlowSchema, ...]:
     flow_schemas = []
     for raw in client.json("GET", FLOWS).get("items") or []:
-        rules = [rule for rule in raw["spec"].get("rules") or [] if rule.get("resourceRules")]
+        rules = [rule for rule in raw["spec"].get("rules") or [] if _is_of_all_namespaces(rule)]
         groups = tuple(s["group"]["name"] for rule in rules for s in rule["subjects"] if s["kind"] == "Group")
         level = raw["spec"]["priorityLevelConfiguration"]["name"]
         flow_schemas.append(FlowSchema(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
     return tuple(flow_schemas)
+
+
+def _is_of_all_namespaces(rule: Document) -> bool:
+    return any("*" in each.get("namespaces", ()) for each in rule.get("resourceRules") or ())
 
 
 def _stored_kib(client: Client) -> dict[str, int]:

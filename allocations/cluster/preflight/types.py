@@ -58,7 +58,9 @@ class Guard:
 
 @dataclass(frozen=True)
 class FlowSchema:
-    """A FlowSchema of API Priority and Fairness: the groups whose requests it matches, and their priority level."""
+    """A FlowSchema of API Priority and Fairness: the groups whose requests it matches in every namespace, and their
+    priority level.
+    """
 
     name: str
     level: str
