@@ -8,7 +8,13 @@ import yaml
 POLICIES = Path(__file__).parents[2] / "deploy" / "cluster" / "policies"
 ALWAYS_REFUSE = {
     *("kept-objects", "holder-pods", "job-selector"),  # what the portal keeps, and its holders
-    *("portal-reach", "portal-namespaces", "portal-priority-classes", "portal-flow-schemas"),  # the portal itself
+    *(
+        "portal-reach",
+        "portal-namespaces",
+        "portal-priority-classes",
+        "portal-flow-schemas",
+        "portal-priority-levels",
+    ),  # the portal itself
 }
 WARN_ONLY = {"job-choice", "workload-templates"}
 MANAGED = {"gpu-portal.io/managed": "true"}
