@@ -210,7 +210,7 @@ REST_FRAMEWORK = {
 }
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
-PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 10)  # per person, REST and pages together
+PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 6)  # per person, REST and pages together
 # Per person, in each web process; eight times as many more wait. Keep nine times this below the threads of a process.
 PERSON_REQUESTS_AT_ONCE = env.integer("PERSON_REQUESTS_AT_ONCE", 1)
 SPECTACULAR_SETTINGS = {

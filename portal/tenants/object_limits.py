@@ -1,7 +1,7 @@
 """How many objects of each kind a project may have, their maximum sizes, and the storage in etcd this allows. Pure.
 
 A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` enforces the
-numbers, and the admission policy ``object-sizes.yaml`` the sizes; number × size, summed over the kinds, stays below the
+numbers, and the admission policy ``all-objects.yaml`` the sizes; number × size, summed over the kinds, stays below the
 bound of a project (setting ``PROJECT_STORE_MIB``). Unfinished pods of no allocation or queued Job are bounded again
 (ResourceQuota ``gpu-portal-other-pods``): each keeps the scheduler and the controllers busy, whether it fits on a node
 or not.

@@ -315,7 +315,7 @@ def test_an_object_that_was_too_large_before_may_get_smaller(stage: Stage) -> No
         "create", "configmap", "large", f"--from-literal=a={'x' * 70_000}", f"--from-literal=b={'x' * 70_000}"
     )
     more = stage.tenant.run("patch", "configmap", "large", "--type=merge", "-p", '{"data": {"c": "more"}}')
-    assert refuser("policies/object-sizes.yaml") in more.stderr
+    assert refuser("policies/all-objects.yaml") in more.stderr
     stage.tenant.do("patch", "configmap", "large", "--type=merge", "-p", '{"data": {"b": "less"}}')
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-POLICIES = Path(__file__).parents[2] / "deploy" / "cluster" / "policies"
+CLUSTER = Path(__file__).parents[2] / "deploy" / "cluster"
+POLICIES = CLUSTER / "policies"
+CLUSTER_SCOPED = {
+    *("namespaces", "clusterroles", "clusterqueues", "cohorts", "resourceflavors"),
+    *("priorityclasses", "flowschemas", "prioritylevelconfigurations"),
+}
 ALWAYS_REFUSE = {
     *("kept-objects", "holder-pods", "job-selector"),  # what the portal keeps, and its holders
-    *(
-        "portal-reach",
-        "portal-namespaces",
-        "portal-priority-classes",
-        "portal-flow-schemas",
-        "portal-priority-levels",
-    ),  # the portal itself
+    *("portal-reach", "portal-namespaces"),  # the portal itself
+    *("portal-priority-classes", "portal-priority-levels", "portal-flow-schemas"),
 }
 WARN_ONLY = {"job-choice", "workload-templates"}
 MANAGED = {"gpu-portal.io/managed": "true"}
@@ -77,3 +77,24 @@ def test_queued_jobs_are_bounded_by_the_flavors_whose_share_they_are_given_as_li
     common = {"gpus", "asked", "flavors", "allowed", "admissible", "possible", "cpu", "memory"}
     assert common <= bound.keys() & given.keys()
     assert {name: bound[name] for name in common} == {name: given[name] for name in common}
+
+
+def test_the_portals_reach_is_bounded_for_every_kind_that_its_roles_let_it_write():
+    """Subresources, such as the status of a workload, are of objects that were made within its reach."""
+    rules = [
+        rule
+        for role in ("portal", "people")
+        for manifest in yaml.safe_load_all((CLUSTER / "roles" / f"{role}.yaml").read_text())
+        for rule in manifest.get("rules", ())
+        if {"create", "patch", "update", "delete"} & set(rule["verbs"])
+    ]
+    may_write = {
+        (group, kind)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for kind in rule["resources"]
+        if "/" not in kind and kind not in CLUSTER_SCOPED
+    }
+    policy = next(yaml.safe_load_all((POLICIES / "portal-reach.yaml").read_text()))
+    bounded = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert {(group, kind) for rule in bounded for group in rule["apiGroups"] for kind in rule["resources"]} == may_write

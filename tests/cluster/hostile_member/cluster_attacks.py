@@ -27,7 +27,7 @@ COUNTS = {
 """Slightly more of each kind than a project may have (docs/guide/guards.md)."""
 FULL_TEXT = 24_000
 FULL_DATA = 100_000
-"""Bytes that make an object almost as large as object-sizes.yaml allows; the second for ConfigMaps and Secrets."""
+"""Bytes that make an object almost as large as all-objects.yaml allows; the second for ConfigMaps and Secrets."""
 MARKS = ("a", "b", "c", "d", "e", "f", "g", objects.FOUR_BYTES)
 TOO_LARGE = 1_000_000
 KEEP = ("example.com/stay", "orphan", "foregroundDeletion")
