@@ -121,13 +121,7 @@ def _allocations(teams: Collection[int]) -> list[QueueItem]:
 
 
 def _jobs(teams: Collection[int]) -> list[QueueItem]:
-    projects = Project.objects.filter(team__in=teams)
-    found = projects.values_list("cluster", "namespace", "team_id")
-    team_of = {(cluster, namespace): team for cluster, namespace, team in found}
-    return [
-        _of_job(job, team_of[job.cluster, job.namespace], job.cluster, job.namespace)
-        for job in jobs.unfinished(projects)
-    ]
+    return [_of_job(job, job.team, job.cluster, job.namespace) for job in jobs.unfinished(teams)]
 
 
 def full_entries(items: Collection[QueueItem]) -> dict[UUID, Entry]:

@@ -3,6 +3,7 @@
 The portal does not create them and stores no row: of a Job that was deleted in the cluster only the costs are left.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
@@ -35,6 +37,20 @@ class State(StrEnum):
 
 ORDER = ("created", "job_uid")
 ENDED = (State.FINISHED, State.FAILED)
+UNFINISHED = """
+    SELECT job.uid, project.team_id, workload.cluster_id, workload.namespace, workload.name,
+        EXISTS (
+            SELECT FROM metering_usageinterval AS usage
+            WHERE usage.holder_id = job.uid::uuid AND usage."end" IS NULL AND NOT usage.unused
+        ),
+        workload.facts
+    FROM allocations_mirrorobject AS workload
+    JOIN tenants_project AS project
+        ON project.cluster_id = workload.cluster_id AND project.namespace = workload.namespace
+    CROSS JOIN LATERAL (SELECT workload.facts #>> '{job,uid}' AS uid) AS job
+    WHERE project.team_id = ANY(%s) AND workload.kind = 'Workload' AND workload.allocation = ''
+        AND job.uid IS NOT NULL AND workload.facts #>> '{conditions,Finished,status}' IS DISTINCT FROM 'True'
+"""
 
 
 @dataclass(frozen=True)
@@ -66,9 +82,10 @@ class Job:
 
 
 class Unfinished(NamedTuple):
-    """A Job that has not ended, with the fields that order and sums need."""
+    """A Job that has not ended, with the fields that order and sums need; ``team`` is the key of its team."""
 
     uid: UUID
+    team: int
     cluster: str
     namespace: str
     workload: str
@@ -102,28 +119,26 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
     ]
 
 
-def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
-    """Return the projects' Jobs that have not ended; two queries."""
-    finished = "facts__conditions__Finished__status"
-    live = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
-    fields = ("cluster_queue", "conditions", "gpu_requests", "priority", "created_at")
-    workloads = list(
-        live.values_list("job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields))
-    )
-    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in workloads], end=None, unused=False)
-    in_use = set(running.order_by().values_list("holder_id", flat=True))
+def unfinished(teams: Collection[int]) -> list[Unfinished]:
+    """Return the Jobs of the teams' projects that have not ended; one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNFINISHED, [list(teams)])
+        rows = cursor.fetchall()
     found = [
         Unfinished(
             uid=UUID(uid),
+            team=team,
             cluster=cluster,
             namespace=namespace,
             workload=name,
-            state=_state(queue, conditions, UUID(uid) in in_use),
-            requests=requests,
-            priority=priority,
-            created_at=datetime.fromisoformat(created_at),
+            state=_state(facts["cluster_queue"], facts["conditions"], is_running),
+            requests=facts["gpu_requests"],
+            priority=facts["priority"],
+            created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, cluster, namespace, name, queue, conditions, requests, priority, created_at in workloads
+        for uid, team, cluster, namespace, name, is_running, facts in (
+            (*columns, json.loads(facts)) for *columns, facts in rows
+        )
     ]
     return [job for job in found if job.state not in ENDED]
 

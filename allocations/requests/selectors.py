@@ -99,16 +99,11 @@ class Detail:
 def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     """Return the details of some rows by id, in a fixed number of queries."""
     rows = list(rows)
-    ids = [row.pk for row in rows]
-    intervals = list(UsageInterval.objects.filter(holder_id__in=ids).order_by("slot"))
+    started = [row for row in rows if row.number is not None or row.held_at is not None]
+    ids = [row.pk for row in started]
+    intervals = list(UsageInterval.objects.filter(holder_id__in=ids).order_by("slot")) if started else []
     devices = _devices(intervals)
-    target_of = {row.pk: targets.allocation(row.project.cluster_id, row.pk) for row in rows}
-    objects: dict[str, list[tuple[str, str, str]]] = {target: [] for target in target_of.values()}
-    applied = (
-        AppliedObject.objects.filter(target__in=list(objects)).exclude(kind__contains="/").order_by("kind", "name")
-    )
-    for found in applied:
-        objects[found.target].append((found.kind, found.namespace, found.name))
+    objects = _objects(started)
     charges = costs.charges(intervals, clock.now())
     prices = costs.prices_per_hour({row.offering for row in rows}, clock.now())
     currency = costs.currency()
@@ -118,10 +113,21 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
             charge=charges.get(row.pk, NO_CHARGE),
             per_hour=prices[row.offering.key] * _priced_quantity(row) if row.offering.key in prices else None,
             currency=currency,
-            objects=tuple(objects[target_of[row.pk]]),
+            objects=tuple(objects.get(targets.allocation(row.project.cluster_id, row.pk), ())),
         )
         for row in rows
     }
+
+
+def _objects(rows: Iterable[Allocation]) -> Mapping[str, list[tuple[str, str, str]]]:
+    """Return the applied objects of allocations by target; one query, none without allocations."""
+    target_of = [targets.allocation(row.project.cluster_id, row.pk) for row in rows]
+    objects: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    if target_of:
+        applied = AppliedObject.objects.filter(target__in=target_of).exclude(kind__contains="/")
+        for found in applied.order_by("kind", "name"):
+            objects[found.target].append((found.kind, found.namespace, found.name))
+    return objects
 
 
 def _priced_quantity(row: Allocation) -> Fraction:
