@@ -22,6 +22,7 @@ from allocations.reconcile import change_targets, mirror
 from allocations.reconcile.engine import applied as applied_objects
 from allocations.reconcile.engine.plan import DELETED
 from allocations.reconcile.metering import capacity_ledger, foreign_use, job_ledger, ledger
+from allocations.reconcile.metering.foreign_use import Snapshots, UseChange
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.usage_pace import UsagePace
 from portal.core.reading import Columns, read_tables
@@ -51,6 +52,7 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
         holders = _holders(cluster, changes)
         affected: set[Target] = set()
         relevant: list[Change] = []
+        uses: list[UseChange] = []
         for observation in observations:
             change = Change(observation, rows.get(observation.ref))
             if change.is_stale or not change.is_relevant:
@@ -60,10 +62,14 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
             job_ledger.record(cluster, observation, change.old)
             if observation.live:
                 capacity_ledger.record(cluster, [change])
-            affected |= _sync_ledger(cluster, change, holders, is_known=change_targets.is_own_write(change, applied))
+            concerned = _concerned(change, holders)
+            snapshots = _snapshots(cluster, change, concerned)
+            is_known = change_targets.is_own_write(change, applied)
+            affected |= _sync_ledger(cluster, change, concerned, snapshots, is_known=is_known)
+            uses.append(foreign_use.change_of(cluster, change, holders, concerned, snapshots))
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
-        foreign_use.record(cluster, relevant, holders)
+        foreign_use.record(cluster, uses)
         capacity_ledger.record(cluster, [change for change in relevant if not change.new.live])
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)
@@ -205,26 +211,35 @@ def _write(cluster: str, change: Change) -> MirrorObject | None:
     return written
 
 
+def _concerned(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> list[Allocation]:
+    """Return the allocations that the change refers to, by name."""
+    namespace = change.new.ref.namespace
+    return [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
+
+
+def _snapshots(cluster: str, change: Change, rows: Sequence[Allocation]) -> Snapshots | None:
+    """Return the objects of the allocations before and after the change; None if it cannot show what is held."""
+    if not rows or change.new.ref.kind not in SHOW_HOLDS:
+        return None
+    after = mirror.of_allocations(cluster, change.new.ref.namespace, rows)
+    old = mirror.observed_object(change.old) if change.old else None
+    return Snapshots(after.with_object(change.new.ref, old), after)
+
+
 def _sync_ledger(
-    cluster: str, change: Change, holders: Mapping[tuple[str, str], Allocation], *, is_known: bool
+    cluster: str, change: Change, rows: Sequence[Allocation], snapshots: Snapshots | None, *, is_known: bool
 ) -> set[Target]:
     """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
     affects, unless a reconcile knows it already (``is_known``), and those whose intervals have changed.
     """
-    namespace = change.new.ref.namespace
-    rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
-    if not rows:
-        return set()
     changed: set[UUID] = set()
-    if change.new.ref.kind in SHOW_HOLDS:
-        snapshot = mirror.of_allocations(cluster, namespace, rows)
-        old = mirror.observed_object(change.old) if change.old else None
-        before = snapshot.with_object(change.new.ref, old) if change.new.live else None
+    if snapshots is not None:
+        before, after = snapshots.before if change.new.live else None, snapshots.after
         differing = rows
         if before is not None and not change.is_relabelled:
-            differing = [row for row in rows if not ledger.is_same_hold(row, before, snapshot)]
+            differing = [row for row in rows if not ledger.is_same_hold(row, before, after)]
         try:
-            changed = ledger.sync(differing, snapshot, before, at=change.new.at) if differing else set()
+            changed = ledger.sync(differing, after, before, at=change.new.at) if differing else set()
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             changed = {row.pk for row in rows}

@@ -15,7 +15,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.metering.models import ForeignUse
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import allocate, fleet
-from tests.support.observed import at, seen
+from tests.support.observed import at, hold_quota, seen
 
 pytestmark = pytest.mark.django_db
 SLOT = "local/pod:trainer/nvidia.com/gpu"
@@ -29,8 +29,11 @@ OF_TRAIN: dict[str, Any] = {
 
 @pytest.fixture
 def train(team: Team, member: User, project: Project) -> Allocation:
+    """Return an allocation of one l40s that is held."""
     fleet(team)
-    return allocate(member, project, name="train")
+    row = allocate(member, project, name="train")
+    watch(-60, hold_quota(row, 1))
+    return row
 
 
 def pod(
@@ -105,9 +108,8 @@ def test_namespace_and_controller_tell_whose_it_is():
         pod(gpus=0),
         pod(**OF_TRAIN),
         claim(1, "gpu-0", driver="other.example"),
-        claim(1, "gpu-0", **OF_TRAIN),
     ],
-    ids=["a pod without GPUs", "a pod of an allocation", "another driver's claim", "a claim of an allocation"],
+    ids=["a pod without GPUs", "a pod of an allocation", "another driver's claim"],
 )
 def test_what_uses_no_gpus_or_has_an_allocation_is_not_recorded(body: dict[str, Any], train: Allocation):
     watch(0, body)

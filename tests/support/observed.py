@@ -1,5 +1,6 @@
 """An allocation's hold by DRA as a watcher records it."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -43,6 +44,16 @@ def claim(row: Allocation, revision: int, devices: list[dict[str, str]]) -> dict
 def holder(row: Allocation, revision: int) -> dict[str, Any]:
     spec = {"nodeName": "h100-0", "containers": [], "resourceClaims": [{"name": "g", "resourceClaimName": row.name}]}
     return raw("Pod", row, names.holder(row.name), revision, spec=spec, status={"phase": "Running"})
+
+
+def hold_quota(row: Allocation, revision: int, *, listed: bool = True) -> dict[str, Any]:
+    """Return the hold quota of an allocation by device plugin, in force, with or without its count."""
+    slices = {row.name: {row.offering.resource: row.count}} if listed else {}
+    hard = {f"requests.{row.offering.resource}": str(row.count if listed else 0)}
+    body = raw("ResourceQuota", row, names.hold_slot(row.number), revision, spec={"hard": hard}, status={"hard": hard})
+    body["metadata"]["annotations"] = {names.SLICES: json.dumps(slices)}
+    del body["metadata"]["labels"][names.ALLOCATION]
+    return body
 
 
 def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool = True) -> list[Observation]:

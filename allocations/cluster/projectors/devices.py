@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from allocations.cluster import gpu_selector, names
+from allocations.cluster import gpu_selector
 from allocations.cluster.projectors.fields import Raw, controller, controller_kind, iso_time, whole
 from allocations.domain.observed_facts import (
     AllocatedDevice,
@@ -31,7 +31,7 @@ def claim(raw: Raw) -> ResourceClaimFacts:
     metadata = raw.get("metadata", {})
     if pod := _pod(metadata):
         facts["pod"] = pod["uid"]
-    if names.ALLOCATION not in metadata.get("labels", {}) and (owner_kind := controller_kind(metadata)):
+    if owner_kind := controller_kind(metadata):
         facts["owner_kind"] = owner_kind
     return facts
 

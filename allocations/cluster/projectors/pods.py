@@ -38,7 +38,7 @@ def pod(raw: Raw) -> PodFacts | None:
         facts["holder"] = True
     if job:
         facts["job"], facts["job_name"], facts["scheduled_at"] = job["uid"], job["name"], scheduled.get("at", "")
-    if names.ALLOCATION not in labels and (owner_kind := controller_kind(metadata)):
+    if owner_kind := controller_kind(metadata):
         facts["owner_kind"] = owner_kind
     if extended_claim:
         facts["extended_claim"] = extended_claim

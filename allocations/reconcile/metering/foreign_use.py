@@ -1,15 +1,26 @@
-"""Records the use of GPUs by pods and claims without an allocation, in the transaction in which the watcher sees it.
+"""Records the use of GPUs that no allocation covers, in the transaction in which the watcher sees it: by pods and
+claims without an allocation, and by those of an allocation beyond what its lease holds.
 
 Pods of queued Jobs are among them: whether the ledger charges one is known later than that it runs.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
+from django.db.models import Q
+
+from allocations.cluster import names
+from allocations.cluster.backends import registry
 from allocations.cluster.kinds import Observation
-from allocations.domain.objects import Ref
+from allocations.cluster.manifests import hold_quota
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed_facts import claim_facts, pod_facts
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
+from allocations.reconcile import mirror
 from allocations.reconcile.metering import job_usage
 from allocations.reconcile.mirror_change import Change
 from quotas.catalog.nvidia import DRA_DRIVER
@@ -21,29 +32,66 @@ from quotas.metering.units import GPU, RESOURCE
 MAX_COUNT = 2**63 - 1
 """The largest number that a column has. A pod may request any."""
 SHOW_USE = frozenset({"Pod", "ResourceClaim"})
+Allocations = Mapping[tuple[str, str], Allocation]
+"""The allocations that there are or were, by namespace and name: a label alone makes no allocation."""
+Uses = dict[tuple[str, str], Use]
+"""Uses by the uid of the pod or claim, and slot."""
 
 
-def record(cluster: str, changes: Iterable[Change], allocations: Container[tuple[str, str]]) -> None:
-    """Record what the changes say, in their order, that pods and claims began or ceased to use.
+class Snapshots(NamedTuple):
+    """The objects of some allocations of a namespace before and after a change."""
 
-    Two queries for all that began, one for each change with which a use ended, none for anything else. ``allocations``
-    are namespace and name of those that there are or were: a label alone makes no allocation.
+    before: Snapshot
+    after: Snapshot
+
+
+@dataclass(frozen=True)
+class UseChange:
+    """What an observation says that was used before it and is used after it, as far as it concerns that."""
+
+    seen: Observation
+    before: Uses
+    after: Uses
+
+
+def change_of(
+    cluster: str,
+    change: Change,
+    allocations: Allocations,
+    concerned: Sequence[Allocation],
+    snapshots: Snapshots | None,
+) -> UseChange:
+    """Return what a change says of uses: of its own object, and of the pods of the allocations that it concerns."""
+    new, old = change.new, change.old
+    before, after = Uses(), Uses()
+    if new.ref.kind in SHOW_USE:
+        before = _uses(cluster, old, allocations) if old is not None else before
+        after = _uses(cluster, new, allocations) if not new.gone else after
+    if snapshots is not None and new.ref.kind != "ResourceClaim":
+        before = before | _of_allocations(cluster, concerned, snapshots.before)
+        after = after | _of_allocations(cluster, concerned, snapshots.after)
+    return UseChange(new, before, after)
+
+
+def record(cluster: str, changes: Iterable[UseChange]) -> None:
+    """Record the uses that began or ceased with the changes, in their order.
+
+    Two queries for all that began, one for each object whose use ended with a change, none for anything else.
     """
     starts: dict[tuple[str, str], Start] = {}
     for change in changes:
-        new, old = change.new, change.old
-        if new.ref.kind not in SHOW_USE:
-            continue
-        before = _uses(cluster, old, allocations) if old is not None else {}
-        after = _uses(cluster, new, allocations) if not new.gone else {}
-        if old is not None and (ended := [slot for slot in before if before[slot] != after.get(slot)]):
-            if any((old.uid, slot) in starts for slot in ended):
+        seen, before, after = change.seen, change.before, change.after
+        ended: dict[str, list[str]] = defaultdict(list)
+        for uid, slot in (key for key in before if before[key] != after.get(key)):
+            ended[uid].append(slot)
+        for uid, slots in ended.items():
+            if any((uid, slot) in starts for slot in slots):
                 foreign.begin(cluster, starts.values())
                 starts.clear()
-            foreign.end(cluster, old.uid, ended, new.at, new.resource_version, estimated=not new.live)
-        for slot, use in after.items():
-            if use != before.get(slot):
-                starts[use.uid, slot] = Start(use, new.at, new.resource_version, estimated=not new.live)
+            foreign.end(cluster, uid, slots, seen.at, seen.resource_version, estimated=not seen.live)
+        for key, use in after.items():
+            if use != before.get(key):
+                starts[key] = Start(use, seen.at, seen.resource_version, estimated=not seen.live)
     foreign.begin(cluster, starts.values())
 
 
@@ -56,9 +104,11 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
     objects = MirrorObject.objects.filter(cluster=cluster, kind=kind)
     used = objects.exclude(facts__gpus={}) if kind == "Pod" else objects.exclude(facts__devices=[])
     rows = list(used.only("kind", "namespace", "name", "uid", "allocation", "facts"))
-    named = Allocation.objects.filter(project__cluster=cluster, name__in={row.allocation for row in rows} - {""})
-    allocations = set(named.values_list("project__namespace", "name"))
-    begun = {(row.uid, slot): use for row in rows for slot, use in _uses(cluster, row, allocations).items()}
+    allocations = _allocations(cluster, {row.allocation for row in rows} - {""})
+    begun = Uses()
+    for row in rows:
+        begun |= _uses(cluster, row, allocations)
+    begun |= _of_holds(cluster, rows, allocations) if kind == "Pod" else {}
     known = set(ForeignUse.objects.filter(cluster=cluster, consumer_kind=kind, end=None).values_list("uid", "slot"))
     for uid, slot in known - begun.keys():
         foreign.end(cluster, uid, [slot], at, 0, estimated=True)
@@ -66,21 +116,73 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
     foreign.begin(cluster, [Start(use, at, 0, estimated=True) for use in missing])
 
 
-def _uses(
-    cluster: str, observed: Observation | MirrorObject, allocations: Container[tuple[str, str]]
-) -> Mapping[str, Use]:
-    """Return what the object uses of GPUs without an allocation, by slot."""
-    if observed.allocation and (_ref(observed).namespace, observed.allocation) in allocations:
+def _allocations(cluster: str, labels: Iterable[str]) -> dict[tuple[str, str], Allocation]:
+    """Return the allocations of these names: of each name the live one, else the one that ended last."""
+    rows = spec_of_row.rows().filter(project__cluster=cluster, name__in=labels)
+    return {(row.project.namespace, row.name): row for row in spec_of_row.of_names(rows)}
+
+
+def _of_holds(cluster: str, pods: Iterable[MirrorObject], labelled: Allocations) -> Uses:
+    """Return what pods with an allocation's label or the class of a hold use beyond the lease; no query without one."""
+    of_class = [pod for pod in pods if not pod.allocation and pod_facts(pod).get("class")]
+    by_class = {(pod.namespace, pod_facts(pod)["class"]) for pod in of_class}
+    if not (labelled or by_class):
         return {}
-    is_pod = _ref(observed).kind == "Pod"
-    found = _of_pod(cluster, observed) if is_pod else _of_claim(cluster, observed)
-    return {use.slot: use for use in found}
+    live = Q(project__cluster=cluster, project__namespace__in={namespace for namespace, _ in by_class}, ended_at=None)
+    numbered = spec_of_row.rows().filter(live, number__isnull=False) if by_class else ()
+    rows = {row.pk: row for row in (*labelled.values(), *numbered)}.values()
+    snapshots = mirror.of_holds(cluster)
+    found = Uses()
+    for row in rows:
+        found |= _of_allocations(cluster, [row], snapshots.get(row.project.namespace, Snapshot()))
+    classes = {(row.project.namespace, names.hold_slot(row.number)) for row in rows if row.number is not None}
+    for pod in of_class:
+        if (pod.namespace, pod_facts(pod)["class"]) not in classes:
+            found |= _by_key(_of_pod(cluster, pod))
+    return found
 
 
-def _of_pod(cluster: str, pod: Observation | MirrorObject) -> Iterator[Use]:
-    """Yield the uses of a pod; none if its PriorityClass is a hold's, whose quota bounds and charges them."""
+def _of_allocations(cluster: str, rows: Iterable[Allocation], snapshot: Snapshot) -> Uses:
+    """Return what the pods of the allocations use beyond their leases: resources of which a lease holds nothing.
+
+    What they use of a resource beyond the count that is held is charged in intervals of their own, and so is no
+    foreign use.
+    """
+    found = Uses()
+    for row in rows:
+        spec = spec_of_row.resolved_spec(row)
+        pods = [pod for pod in hold_quota.pods(spec, snapshot) if pod_facts(pod).get("gpus")]
+        covered = spec.resource if pods and registry.backend_of(spec).occupied(spec, snapshot) else ""
+        for pod in pods:
+            found |= _by_key(use for use in _of_pod(cluster, pod) if use.name != covered)
+    return found
+
+
+def _uses(cluster: str, observed: Observation | MirrorObject, allocations: Allocations) -> Uses:
+    """Return what the object itself uses without an allocation; of a live one, all claims are its own but those that
+    have its label alone.
+    """
+    ref, row = _ref(observed), allocations.get((_ref(observed).namespace, observed.allocation))
+    if ref.kind == "Pod":
+        is_bounded = row is not None or bool(pod_facts(observed).get("class"))
+        return {} if is_bounded else _by_key(_of_pod(cluster, observed))
+    if row is not None and row.ended_at is None and ref in _own_claims(row):
+        return {}
+    return _by_key(_of_claim(cluster, observed))
+
+
+def _own_claims(row: Allocation) -> Sequence[Ref]:
+    spec = spec_of_row.resolved_spec(row)
+    return registry.backend_of(spec).claims(spec)
+
+
+def _by_key(uses: Iterable[Use]) -> Uses:
+    return {(use.uid, use.slot): use for use in uses}
+
+
+def _of_pod(cluster: str, pod: Observation | MirrorObject | ObservedObject) -> Iterator[Use]:
     facts = pod_facts(pod)
-    if not facts or not job_usage.is_bound(facts) or facts.get("class"):
+    if not facts or not job_usage.is_bound(facts):
         return
     for resource, count in facts["gpus"].items():
         slot = f"{job_usage.pod_slot_prefix(cluster)}{pod.uid}/{resource}"
@@ -97,7 +199,13 @@ def _of_claim(cluster: str, claim: Observation | MirrorObject) -> Iterator[Use]:
 
 
 def _use(
-    observed: Observation | MirrorObject, slot: str, node: str, kind: str, name: str, count: int, owner_kind: str
+    observed: Observation | MirrorObject | ObservedObject,
+    slot: str,
+    node: str,
+    kind: str,
+    name: str,
+    count: int,
+    owner_kind: str,
 ) -> Use:
     ref = _ref(observed)
     return Use(
@@ -114,7 +222,7 @@ def _use(
     )
 
 
-def _ref(observed: Observation | MirrorObject) -> Ref:
-    if isinstance(observed, Observation):
-        return observed.ref
-    return Ref(observed.kind, observed.namespace, observed.name)
+def _ref(observed: Observation | MirrorObject | ObservedObject) -> Ref:
+    if isinstance(observed, MirrorObject):
+        return Ref(observed.kind, observed.namespace, observed.name)
+    return observed.ref
