@@ -54,9 +54,9 @@ class _Collected:
 def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, Account]:
     """Return the accounts with capacity or use in ``[start, end)``, of all clusters or one; a fixed number of queries.
 
-    Capacity that the catalogue does not know yet is left out. Before a cluster's capacity was recorded there was as
-    much as was held, and nothing is known of the rest. Held uses are charged what the usage ledger says, others their
-    weight.
+    Capacity that the catalogue does not know yet is left out; if it ends so, it is not offered. Before a cluster's
+    capacity was recorded there was as much as was held, and nothing is known of the rest. Held uses are charged what
+    the usage ledger says, others their weight.
     """
     only = {"cluster": cluster} if cluster else {}
     offerings = {row.key: row for row in Offering.objects.select_related("flavor")}
@@ -64,8 +64,8 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
     since = dict(CapacityInterval.objects.filter(**only).order_by().values_list("cluster").annotate(Min("start")))
     collected: dict[AccountKey, _Collected] = defaultdict(_Collected)
     units: dict[tuple[str, str, str], list[CapacityInterval]] = defaultdict(list)
-    for row in _within(CapacityInterval.objects.filter(**only).exclude(offered=None), start, end):
-        if value := row.value:
+    for row in _within(CapacityInterval.objects.filter(**only).exclude(offered=None, end=None), start, end):
+        if value := row.final_value:
             units[row.cluster_id, row.node, row.name].append(row)
             collected[_key_of_capacity(row)].capacity.append(_capacity(row, value))
     charged: dict[str, list[Span]] = defaultdict(list)
@@ -132,7 +132,7 @@ def _unmanaged(
     """Yield the foreign use of a unit while it has the capacity of ``row``, without the times in ``charged``; at most
     all of that, since a pod that names its node itself may request any amount.
     """
-    gpus = row.value.gpus if row.value else Fraction(0)
+    gpus = row.final_value.gpus if row.final_value else Fraction(0)
     weight = min(foreign.count, row.count) * gpus
     if foreign.kind == GPU:
         weight = gpus * (_part_of_gpu(foreign.name, foreign.count, row.flavor, parts) or ONE)

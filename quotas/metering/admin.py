@@ -14,7 +14,7 @@ class UsageIntervalAdmin(ReadOnlyAdmin):
 @admin.register(CapacityInterval)
 class CapacityIntervalAdmin(ReadOnlyAdmin):
     list_display = ("node", "name", "count", "available", "state", "flavor", "offered", "start", "end")
-    list_filter = ("cluster", "flavor", "kind", "state", "offered", "estimated_start", "estimated_end")
+    list_filter = ("cluster", "flavor", "kind", "state", "offered", "inferred", "estimated_start", "estimated_end")
     search_fields = ("node", "name", "uuid")
 
 

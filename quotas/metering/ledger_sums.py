@@ -13,14 +13,15 @@ from django.db import connection
 from quotas.metering.accounts import AccountKey
 from quotas.metering.parts import MICROSECONDS_PER_HOUR
 
-# Before the cluster's capacity was recorded there was as much as was held.
+# Before the cluster's capacity was recorded there was as much as was held. What ended without a value is a GPU a unit.
 _CAPACITY = """
     WITH known AS (SELECT min(start) AS since FROM metering_capacityinterval WHERE cluster = %(cluster)s),
     spans AS (
         SELECT flavor, CASE kind WHEN 'gpu' THEN node ELSE '' END AS node, name,
-               gpus_numerator AS numerator, gpus_denominator AS denominator, count, start AS t0, "end" AS t1
+               coalesce(gpus_numerator, 1) AS numerator, coalesce(gpus_denominator, 1) AS denominator, count,
+               start AS t0, "end" AS t1
         FROM metering_capacityinterval
-        WHERE cluster = %(cluster)s AND offered IS NOT NULL
+        WHERE cluster = %(cluster)s AND (offered IS NOT NULL OR "end" IS NOT NULL)
               AND start < %(last)s AND ("end" IS NULL OR "end" > %(first)s)
         UNION ALL
         SELECT usage.flavor, CASE WHEN usage.is_device THEN usage.node ELSE '' END,

@@ -108,6 +108,9 @@ class CapacityInterval(AppendOnly):
 
     `state` says why units are not available. The catalogue adds, once it knows them, the flavor, the GPUs that one unit
     is, and whether the flavor is offered; until then they are empty. What changes them begins a new interval.
+
+    An `inferred` interval was not seen: a use shows that the unit was there before its next interval began, which it
+    copies (`inferred_capacity`).
     """
 
     class Kind(models.TextChoices):
@@ -130,6 +133,7 @@ class CapacityInterval(AppendOnly):
     end = models.DateTimeField(null=True, blank=True)
     estimated_start = models.BooleanField(default=False)
     estimated_end = models.BooleanField(default=False)
+    inferred = models.BooleanField(default=False)
     count = models.PositiveIntegerField()
     available = models.PositiveIntegerField()
     state = models.CharField(max_length=16, blank=True)
@@ -188,6 +192,13 @@ class CapacityInterval(AppendOnly):
         if self.gpus_numerator is None or self.gpus_denominator is None:
             return None
         return Value(self.flavor, Fraction(self.gpus_numerator, self.gpus_denominator), bool(self.offered))
+
+    @property
+    def final_value(self) -> Value | None:
+        """Return the value; of what ended without one, such as a node that left before the catalogue knew it, a GPU for
+        each unit, not offered.
+        """
+        return self.value or (Value("", Fraction(1), offered=False) if self.end else None)
 
 
 class ForeignUse(AppendOnly):

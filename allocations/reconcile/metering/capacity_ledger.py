@@ -14,7 +14,7 @@ from allocations.reconcile.metering import capacity_values, node_units
 from allocations.reconcile.mirror_change import Change
 from quotas.catalog.models import Flavor
 from quotas.catalog.types import Discovered
-from quotas.metering import capacity
+from quotas.metering import capacity, inferred_capacity
 from quotas.metering.capacity import OpenUnits
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 
@@ -48,12 +48,13 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
 
 def add_values(cluster: str, rows: OpenUnits, found: Discovered) -> None:
     """Add what discovery found to these intervals, which were open before discovery read the mirror: what began since
-    may differ from what it read.
+    may differ from what it read. Then add what was in use before its capacity was known.
     """
     units = {unit: row.found for unit, row in rows.items()}
     known = {unit: row.value for unit, row in rows.items()}
     offered = Flavor.objects.filter(cluster=cluster, accepted=True, hidden=False).values_list("name", flat=True)
     capacity.add_values(cluster, rows, capacity_values.values(units, known, found, set(offered)))
+    inferred_capacity.infer(cluster)
 
 
 def _nodes(change: Change) -> set[str]:
