@@ -70,6 +70,8 @@ class PodFacts(NodeRequests, _PriorityClass):
     scheduled_at: NotRequired[str]
     extended_claim: NotRequired[str]
     """The name of the ResourceClaim that the scheduler created for its extended resources."""
+    finished_at: NotRequired[str]
+    """When the last of its containers ended, if it has finished."""
     ends_by: NotRequired[str]
     """When its grace period is over, if it is terminating."""
     ready_at: NotRequired[str]

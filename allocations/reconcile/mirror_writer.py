@@ -21,7 +21,7 @@ from allocations.models import Allocation, AppliedObject, MirrorObject, WatchSta
 from allocations.reconcile import change_targets, mirror
 from allocations.reconcile.engine import applied as applied_objects
 from allocations.reconcile.engine.plan import DELETED
-from allocations.reconcile.metering import capacity_ledger, foreign_use, job_ledger, ledger
+from allocations.reconcile.metering import capacity_ledger, foreign_use, job_ledger, ledger, pod_ends
 from allocations.reconcile.metering.foreign_use import Snapshots, UseChange
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.usage_pace import UsagePace
@@ -29,6 +29,7 @@ from portal.core.reading import Columns, read_tables
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
+from quotas.metering import outages
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
@@ -36,6 +37,8 @@ BATCH_SIZE = 500
 """Number of objects of a list that are recorded at once."""
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 """Kinds that show whether a slice is held (``allocations.cluster.backends``); a lease only reserves."""
+SHOW_LEDGER = SHOW_HOLDS | {"Workload", "Node", "ResourceSlice"}
+"""Kinds from which the ledger is written."""
 
 
 def record_observations(cluster: str, observations: Sequence[Observation], usage: UsagePace | None = None) -> int:
@@ -70,6 +73,8 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
         foreign_use.record(cluster, uses)
+        for change in relevant:
+            pod_ends.correct(cluster, change.new, change.old, _concerned(change, holders))
         capacity_ledger.record(cluster, [change for change in relevant if not change.new.live])
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)
@@ -131,6 +136,8 @@ def record_list(
             record_observations(cluster, batch)
         capacity_ledger.record_listed(cluster, kind.name, last_seen_at)
         foreign_use.record_listed(cluster, kind.name, last_seen_at)
+        if kind.name in SHOW_LEDGER:
+            outages.record(cluster, kind.name, last_seen_at, listed_at)
         record_sync(cluster, (kind, resource_version, listed_at))
         workqueue.enqueue(*change_targets.missing_object_targets(cluster, kind, listed, resource_version))
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
 from frontend.presenters import amounts
 from portal.core.money import split
+from quotas.costs.outages import OutageShare
 from quotas.costs.selectors import CostRow, Costs
 
 PLACES = 2
@@ -66,6 +67,17 @@ def table(found: Costs, names: Mapping[str, tuple[str, str]]) -> CostTable:
         total=None if found.total is None else total,
         left_out=_left_out(found),
     )
+
+
+def outage_line(share: OutageShare, currency: str) -> str:
+    """Return what was charged for times in which nobody recorded a cluster; empty if there were none."""
+    if not share.outages:
+        return ""
+    count, hours = len(share.outages), amounts.hours(share.charged.gpu_hours) or "0"
+    length = amounts.span(sum((one.window.end - one.window.start for one in share.outages), timedelta()))
+    times = "1 outage" if count == 1 else f"{count} outages"
+    cost = amounts.money(share.charged.cost, currency)
+    return f"Nobody recorded a cluster for {length} ({times}). {hours} GPU-hours, {cost}, are charged for that time."
 
 
 def _left_out(costs: Costs | CostRow) -> str:

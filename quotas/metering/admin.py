@@ -1,7 +1,15 @@
 from django.contrib import admin
 
 from portal.core.admin import ReadOnlyAdmin
-from quotas.metering.models import BalanceProof, CapacityInterval, ForeignUse, UsageInterval
+from quotas.metering.models import (
+    BalanceProof,
+    CapacityInterval,
+    ClockSkew,
+    Correction,
+    ForeignUse,
+    RecorderOutage,
+    UsageInterval,
+)
 
 
 @admin.register(UsageInterval)
@@ -23,6 +31,25 @@ class ForeignUseAdmin(ReadOnlyAdmin):
     list_display = ("node", "name", "count", "consumer_kind", "namespace", "consumer", "owner_kind", "start", "end")
     list_filter = ("cluster", "kind", "consumer_kind", "owner_kind", "estimated_start", "estimated_end")
     search_fields = ("node", "namespace", "consumer")
+
+
+@admin.register(Correction)
+class CorrectionAdmin(ReadOnlyAdmin):
+    list_display = ("usage", "foreign_use", "former_end", "end", "cause", "recorded_at")
+    list_filter = ("cause",)
+    date_hierarchy = "recorded_at"
+
+
+@admin.register(RecorderOutage)
+class RecorderOutageAdmin(ReadOnlyAdmin):
+    list_display = ("cluster", "kind", "start", "end", "recorded_at")
+    list_filter = ("cluster", "kind")
+    date_hierarchy = "start"
+
+
+@admin.register(ClockSkew)
+class ClockSkewAdmin(ReadOnlyAdmin):
+    list_display = ("cluster", "seconds", "error", "measured_at")
 
 
 @admin.register(BalanceProof)

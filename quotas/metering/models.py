@@ -9,6 +9,9 @@ from django.db.models import F, Q
 from portal.clusters.models import Cluster
 from portal.core.models import AppendOnly
 from quotas.metering import units
+from quotas.metering.recorder_models import ClockSkew as ClockSkew
+from quotas.metering.recorder_models import Correction as Correction
+from quotas.metering.recorder_models import RecorderOutage as RecorderOutage
 from quotas.metering.units import FoundUnit, Unit, Value
 
 
@@ -109,8 +112,7 @@ class CapacityInterval(AppendOnly):
     `state` says why units are not available. The catalogue adds, once it knows them, the flavor, the GPUs that one unit
     is, and whether the flavor is offered; until then they are empty. What changes them begins a new interval.
 
-    An `inferred` interval was not seen: a use shows that the unit was there before its next interval began, which it
-    copies (`inferred_capacity`).
+    An `inferred` interval copies the next one, since a use shows that the unit was there (`inferred_capacity`).
     """
 
     class Kind(models.TextChoices):

@@ -3,6 +3,7 @@
 from allocations.cluster import names
 from allocations.cluster.projectors.fields import Raw, conditions, controller_kind, iso_time, job_owner
 from allocations.cluster.projectors.pod_requests import gpu_requests, node_requests
+from allocations.domain.objects import FINISHED
 from allocations.domain.observed_facts import PodFacts
 from quotas.catalog.discovery import GPU_TAINT
 
@@ -44,9 +45,19 @@ def pod(raw: Raw) -> PodFacts | None:
         facts["extended_claim"] = extended_claim
     if hold_class.startswith(names.HOLD):
         facts["class"] = hold_class
+    if ended := _finished_at(status):
+        facts["finished_at"] = ended
     if "deletionTimestamp" in metadata:
         facts["ends_by"] = iso_time(metadata["deletionTimestamp"])
     return facts
+
+
+def _finished_at(status: Raw) -> str:
+    """Return when the last container of a finished pod ended, as the kubelet says; "" if one has no such time."""
+    if status.get("phase") not in FINISHED:
+        return ""
+    ends = [one.get("state", {}).get("terminated", {}).get("finishedAt") for one in status.get("containerStatuses", ())]
+    return max(iso_time(str(at)) for at in ends) if ends and all(ends) else ""
 
 
 def _tolerates_gpu_taint(toleration: Raw) -> bool:

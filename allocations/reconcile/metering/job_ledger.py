@@ -27,6 +27,7 @@ from allocations.domain.observed_facts import ResourceClaimFacts, claim_facts, p
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
+from allocations.reconcile.metering import pod_ends
 from allocations.reconcile.metering.attribution import attribution
 from allocations.reconcile.metering.job_reservations import Account
 from allocations.reconcile.metering.job_usage import UnresolvedUse, Use
@@ -96,8 +97,9 @@ def metered(cluster: str) -> set[str]:
 def _record_pod(cluster: str, new: Observation, old: MirrorObject | None) -> None:
     facts, old_facts = pod_facts(new), pod_facts(old)
     if old and old_facts.get("job") and (new.gone or new.uid != old.uid or has_finished(facts)):
+        finished_at = pod_ends.finished_at(new, old)
         with _locked(cluster, old_facts["job"]):
-            _close_of_job(cluster, new, old_facts["job"], _open_of_pod(cluster, old.uid))
+            _close_of_job(cluster, new, old_facts["job"], _open_of_pod(cluster, old.uid), finished_at)
     if not new.gone and facts.get("job"):
         was_bound = old is not None and old.uid == new.uid and bool(old_facts.get("node"))
         with _locked(cluster, facts["job"]):
@@ -148,7 +150,7 @@ def _charge(account: Account, missing: Collection[UnresolvedUse], new: Observati
     A new reservation (``is_new``) that was not watched is charged from the time that the cluster has for it; what was
     charged before is closed at the last observation. Pods bound before the reservation have intervals of their own.
     """
-    evidence, estimated = _evidence(new), not new.live
+    evidence, estimated = uses.evidence_of_change(new), not new.live
     start, early = new.at, list[UnresolvedUse]()
     if is_new:
         unwatched_start = _unwatched_start(account, new.at)
@@ -189,11 +191,6 @@ def _locked(cluster: str, job: str) -> Iterator[None]:
         yield
 
 
-def _evidence(new: Observation) -> dict[str, str]:
-    revision = "gone" if new.gone else str(new.resource_version)
-    return {"kind": new.ref.kind, "name": new.ref.name, "uid": new.uid, "resource_version": revision}
-
-
 def _allocated_slots(cluster: str, claim: ResourceClaimFacts) -> set[tuple[str, str]]:
     """Return the slots of the devices allocated to a claim, each with the time of the allocation."""
     return {(uses.device_slot(cluster, device), claim["allocated_at"]) for device in claim.get("devices", ())}
@@ -215,11 +212,14 @@ def _close(rows: QuerySet[UsageInterval], at: datetime, evidence: Mapping[str, A
     return sum(metering.close_interval(key, at, evidence, estimated=estimated) is not None for key in keys)
 
 
-def _close_of_job(cluster: str, new: Observation, job: str, rows: QuerySet[UsageInterval]) -> None:
-    evidence, estimated = _evidence(new), not new.live
-    ended = _close(rows, new.at, evidence, estimated=estimated)
+def _close_of_job(
+    cluster: str, new: Observation, job: str, rows: QuerySet[UsageInterval], finished_at: datetime | None = None
+) -> None:
+    """Close the intervals, and charge the unused rest from there on. An end that nobody saw is what the pod says."""
+    evidence, estimated, at = uses.evidence_of_change(new), not (new.live or finished_at), finished_at or new.at
+    ended = _close(rows, at, evidence, estimated=estimated)
     if ended and (account := reservations.read_account(cluster, new.ref.namespace, job)):
-        reservations.charge(account, new.at, evidence, estimated=estimated)
+        reservations.charge(account, at, evidence, estimated=estimated)
 
 
 def _unmetered(cluster: str, namespace: str, job: str, **only: str) -> list[UnresolvedUse]:

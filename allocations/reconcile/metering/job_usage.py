@@ -11,6 +11,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
 
+from allocations.cluster.kinds import Observation
 from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import is_on_node
 from allocations.domain.observed_facts import AllocatedDevice, PodFacts, claim_facts, pod_facts
@@ -120,6 +121,11 @@ def device_slot(cluster: str, device: AllocatedDevice) -> str:
     """Return the slot of a device: the same as that of a hold of the device."""
     parts = [cluster, device["pool"], device["device"]]
     return "/".join([*parts, device["share"]] if "share" in device else parts)
+
+
+def evidence_of_change(new: Observation) -> dict[str, str]:
+    revision = "gone" if new.gone else str(new.resource_version)
+    return {"kind": new.ref.kind, "name": new.ref.name, "uid": new.uid, "resource_version": revision}
 
 
 def evidence_of(row: MirrorObject) -> dict[str, str]:

@@ -12,11 +12,12 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_flag, query_value, query_values
-from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP
-from portal.core import clock
+from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
+from portal.core import clock, money
 from portal.core.errors import Invalid
 from quotas.costs import filters, windows
 from quotas.costs.ledger import KEYS
+from quotas.costs.outages import OutageShare, visible_share
 from quotas.costs.rating import Window
 from quotas.costs.selectors import CostRow, visible_costs
 from quotas.metering import proofs
@@ -45,11 +46,23 @@ class CostRowOut(serializers.Serializer):
     currency = serializers.CharField()
 
 
+class OutageOut(serializers.Serializer):
+    cluster = serializers.CharField()
+    window = WindowOut()
+
+
+class OutagesOut(serializers.Serializer):
+    results = OutageOut(many=True)
+    gpu_hours = serializers.CharField(help_text="Charged for these times.")
+    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+
+
 class CostsOut(serializers.Serializer):
     results = CostRowOut(many=True)
     currency = serializers.CharField()
     unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
     window = WindowOut()
+    outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
 
 
 class FailureOut(serializers.Serializer):
@@ -97,13 +110,15 @@ def costs(request: Request) -> Response:
     """
     if query_value(request, "idle", "separate") not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
+    user, window = current_user(request), windows.parse(_window(request), clock.now())
+    # In a URL a bare + is a space.
+    where = filters.parse(query_value(request, "filter").replace(" ", "+"))
     found = visible_costs(
-        current_user(request),
-        windows.parse(_window(request), clock.now()),
+        user,
+        window,
         query_values(request, "aggregate") or ["project"],
         accumulate=query_flag(request, "accumulate", True),
-        # In a URL a bare + is a space.
-        where=filters.parse(query_value(request, "filter").replace(" ", "+")),
+        where=where,
     )
     return Response(
         {
@@ -111,6 +126,7 @@ def costs(request: Request) -> Response:
             "currency": found.currency,
             "unpriced_gpu_hours": found.unpriced_gpu_hours,
             "window": _span(found.window),
+            "outages": _outages(visible_share(user, window, where)),
         }
     )
 
@@ -137,6 +153,14 @@ def _proof(row: BalanceProof) -> dict[str, Any]:
         **{name: f"{getattr(row, name):f}" for name in names},
         "failures": row.failures,
         "failure_count": row.failure_count,
+    }
+
+
+def _outages(found: OutageShare) -> dict[str, Any]:
+    return {
+        "results": [{"cluster": one.cluster, "window": _span(one.window)} for one in found.outages],
+        "gpu_hours": money.hours_text(found.charged.gpu_hours),
+        "cost": amount(found.charged.cost),
     }
 
 
