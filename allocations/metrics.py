@@ -14,7 +14,7 @@ from portal.clusters import registry
 from portal.core import clock
 from portal.tenants import object_limits
 from portal.tenants.models import Project
-from quotas.metering import proofs
+from quotas.metering import clock_skew, proofs
 
 
 class LeaseMetrics(Collector):
@@ -48,7 +48,8 @@ class LeaseMetrics(Collector):
 
 
 class BalanceMetrics(Collector):
-    """Metrics of the proof that the ledger adds up; three queries per scrape, and two while a cluster has no proof.
+    """Metrics of the proof that the ledger adds up, and of clocks; four queries per scrape, and two while a cluster has
+    no proof.
 
     A cluster without a ledger has no age.
     """
@@ -71,9 +72,13 @@ class BalanceMetrics(Collector):
             failed.add_metric([cluster], summary.failed if summary else 0)
             if since := summary.until if summary else began.get(cluster):
                 age.add_metric([cluster], (now - since).total_seconds())
+        skew = GaugeMetricFamily(
+            "gpu_portal_clock_skew_seconds", "How far the API server is ahead of the watcher's clock.", labels=labels
+        )
+        for one in clock_skew.current():
+            skew.add_metric([one.cluster_id], one.seconds)
         yield failed
-        if age.samples:
-            yield age
+        yield from (family for family in (age, skew) if family.samples)
 
 
 class StoreMetrics(Collector):

@@ -18,11 +18,13 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from allocations.cluster import access, names
+from allocations.cluster.clock_skew import SkewMeter
 from allocations.cluster.errors import ClusterRefused, ClusterStoreFull, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, Kind
 from allocations.domain.etcd_usage import STORE_FULL
 from allocations.domain.objects import Manifest, Ref
 from portal.clusters import registry
+from portal.core import clock
 
 CONNECTIONS = 40
 """Connections kept alive per process. The watcher needs one for each kind."""
@@ -60,6 +62,7 @@ class Client:
     def __init__(self, cluster: str, reach: access.Access) -> None:
         self.cluster = cluster
         self.access = reach
+        self.skew = SkewMeter()
         configuration = Configuration()
         configuration.host = reach.server
         configuration.refresh_api_key_hook = self._set_token
@@ -194,7 +197,9 @@ class Client:
             "timeoutSeconds": str(WATCH_S),
             "labelSelector": kind.selector,
         }
+        sent_at = clock.now()
         response = self.request("GET", kind.path(), query=query, timeout=(3.0, WATCH_S + 4.0))
+        self.skew.add(response.headers.get("Date", ""), sent_at, clock.now())
         try:
             yield from map(decoded, _lines(response))
         except (HTTPError, OSError, ValueError) as error:

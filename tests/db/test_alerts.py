@@ -15,6 +15,7 @@ from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess, MirrorObject
 from allocations.reconcile import etcd_monitor
 from portal.core import clock
+from quotas.metering import clock_skew
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
@@ -83,6 +84,7 @@ def alerts() -> list[dict[str, Any]]:
 
 def test_every_alert_asks_for_metrics_that_the_portal_exports() -> None:
     etcd_monitor.record(LOCAL, 1)
+    clock_skew.record(LOCAL, 0, 0.05)
     used(hour(0), None)
     exported = {sample.name for sample in samples()}
     asked = {alert["alert"]: set(OURS.findall(alert["expr"])) for alert in alerts()}

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from allocations.cluster import watcher
 from allocations.cluster.client import connect
+from allocations.cluster.clock_skew import SkewMeter
 from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, MirrorObject
@@ -21,10 +22,12 @@ from portal.core import heartbeat, threads
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+from quotas.metering import clock_skew
 
 log = structlog.get_logger(__name__)
 BEAT_S = 5.0
 STANDBY_S = 1.0
+SKEW_S = 60.0
 
 
 class Command(BaseCommand):
@@ -63,7 +66,8 @@ def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
     log.info("watch.epoch", cluster=cluster, number=epoch)
     try:
         usage = UsagePace(cluster)
-        watcher.run(connect(cluster), Recorder(cluster, epoch, usage), stop, Beat(cluster, usage))
+        client = connect(cluster)
+        watcher.run(client, Recorder(cluster, epoch, usage), stop, Beat(cluster, usage, client.skew))
     except StoreRestored as error:
         log.warning("watch.store_restored", epoch=epoch, error=str(error))
         with watch_epoch.writing(cluster, epoch):
@@ -133,12 +137,13 @@ def enqueue_everything(cluster: str) -> None:
 class Beat:
     """Writes the watcher's heartbeat every few seconds, and enqueues the lease check, since the mirror has advanced.
 
-    Each call enqueues the inventory too if a change of use has waited long enough.
+    Each call enqueues the inventory too if a change of use has waited long enough. Once a minute it writes how the
+    clock of the API server differs.
     """
 
-    def __init__(self, cluster: str, usage: UsagePace) -> None:
-        self._cluster, self._usage = cluster, usage
-        self._next = 0.0
+    def __init__(self, cluster: str, usage: UsagePace, meter: SkewMeter) -> None:
+        self._cluster, self._usage, self._meter = cluster, usage, meter
+        self._next, self._next_skew = 0.0, time.monotonic() + SKEW_S
 
     def __call__(self) -> None:
         self._usage.enqueue_due()
@@ -146,3 +151,7 @@ class Beat:
             heartbeat.beat("watcher")
             workqueue.enqueue(targets.leases(self._cluster))
             self._next = time.monotonic() + BEAT_S
+        if time.monotonic() >= self._next_skew:
+            if skew := self._meter.take():
+                clock_skew.record(self._cluster, skew.seconds, skew.error)
+            self._next_skew = time.monotonic() + SKEW_S
