@@ -49,6 +49,7 @@ SWEEP_S = env.integer("SWEEP_S", 10)  # how often what is due is looked for, wha
 LEASE_S = env.integer("LEASE_S", 15)  # a worker that took a target and fell silent loses it; two at once do no harm
 RETRY_FIRST_S = env.integer("RETRY_FIRST_S", 1)
 RETRY_MAX_S = env.integer("RETRY_MAX_S", 15)  # all is right within 30 s of a fault's end
+CHARGE_OVERTIME = env.boolean("CHARGE_OVERTIME", True)  # what is held past its end because the portal was down
 DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
 GIVE_UP_AFTER_HOURS = env.integer("GIVE_UP_AFTER_HOURS", 7 * 24)  # how long an allocation waits to be held, if not said
 LIVE_PER_MEMBER = env.integer("LIVE_PER_MEMBER", 100)  # live allocations of one person in a project, of its 250

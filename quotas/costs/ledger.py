@@ -40,14 +40,15 @@ _QUERY = """
         FROM metering_usageinterval AS usage
         WHERE start < %(last)s AND ("end" IS NULL OR "end" > %(first)s){conditions}
     )
-    SELECT step, usage.gpu_share_numerator, usage.gpu_share_denominator, rate.per_gpu_hour,
+    SELECT step, usage.gpu_share_numerator, usage.gpu_share_denominator,
+           CASE WHEN usage.uncharged THEN 0 ELSE rate.per_gpu_hour END AS price,
            sum(usage.count * extract(epoch FROM least(usage.t1, edges[step + 1], rate.t1)
                                               - greatest(usage.t0, edges[step], rate.t0))){columns}
     FROM usage
     CROSS JOIN LATERAL generate_series(width_bucket(usage.t0, edges), width_bucket(usage.t1, edges)) AS step
     LEFT JOIN rate ON rate.flavor = usage.flavor
         AND rate.t0 < least(usage.t1, edges[step + 1]) AND rate.t1 > greatest(usage.t0, edges[step])
-    GROUP BY step, usage.gpu_share_numerator, usage.gpu_share_denominator, rate.per_gpu_hour{columns}
+    GROUP BY step, usage.gpu_share_numerator, usage.gpu_share_denominator, price{columns}
 """
 
 

@@ -25,12 +25,16 @@ class Window:
 
 @dataclass(frozen=True)
 class Usage:
-    """`gpus` whole-GPU equivalents of a flavor, held in `[start, end)`; `end` is None while they are."""
+    """`gpus` whole-GPU equivalents of a flavor, held in `[start, end)`; `end` is None while they are.
+
+    What is not charged has the price 0.
+    """
 
     flavor: str
     gpus: Fraction
     start: datetime
     end: datetime | None
+    is_charged: bool = True
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ def rate_at(rates: Sequence[Rate], at: datetime) -> Fraction | None:
 
 def _rated(usage: Usage, rates: Sequence[Rate], window: Window | None, now: datetime) -> RatedUsage:
     start, end = _bounds(usage, window, now)
+    if not usage.is_charged:
+        return rated(usage.gpus * _hours(start, end), Fraction(0))
     changes = [rate.valid_from for rate in rates]
     prices: list[Fraction | None] = [None, *(rate.per_gpu_hour for rate in rates)]
     return sum(

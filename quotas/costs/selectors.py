@@ -114,7 +114,8 @@ def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Cha
     """Return what the holders of the intervals are charged for until `now`, exact, in one query for the prices."""
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
     for row in intervals:
-        found[row.holder_id].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
+        usage = Usage(row.flavor, row.gpus, row.start, row.end, is_charged=not row.uncharged)
+        found[row.holder_id].append((usage, row.unused))
     prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
     charged = {}
     for key, rows in found.items():

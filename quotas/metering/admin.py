@@ -15,7 +15,7 @@ from quotas.metering.models import (
 @admin.register(UsageInterval)
 class UsageIntervalAdmin(ReadOnlyAdmin):
     list_display = ("slot", "holder_id", "offering", "count", "unused", "start", "end", "team", "project", "member")
-    list_filter = ("team", "flavor", "kind", "unused", "estimated_end")
+    list_filter = ("team", "flavor", "kind", "unused", "overtime", "uncharged", "estimated_end")
     search_fields = ("holder_id", "slot", "device_uuid")
 
 

@@ -45,6 +45,8 @@ class UsageInterval(AppendOnly):
     gpu_share_denominator = models.PositiveIntegerField()
     count = models.PositiveIntegerField()
     unused = models.BooleanField(default=False, help_text="reserved by a queued Job and used by no pod of it")
+    overtime = models.BooleanField(default=False, help_text="held past its end, since the portal ended it late")
+    uncharged = models.BooleanField(default=False, help_text="has no cost, since the operator charges no overtime")
     offering = models.CharField(max_length=127)
     flavor = models.CharField(max_length=63)
     kind = models.CharField(max_length=6)
@@ -77,6 +79,7 @@ class UsageInterval(AppendOnly):
                 condition=Q(count__gt=0, gpu_share_numerator__gt=0, gpu_share_denominator__gt=0),
                 name="usage_quantity_positive",
             ),
+            models.CheckConstraint(condition=Q(uncharged=False) | Q(overtime=True), name="usage_overtime_uncharged"),
             models.UniqueConstraint(fields=("slot",), condition=Q(end__isnull=True), name="usage_one_open_per_slot"),
         ]
         indexes: ClassVar = [
