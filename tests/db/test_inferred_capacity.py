@@ -8,16 +8,22 @@ from uuid import uuid4
 
 import pytest
 
+from allocations.cluster.kinds import KINDS
+from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.metering import balance_proof
+from allocations.reconcile.mirror_writer import record_sync
 from portal.core import clock
 from quotas.metering import accounts, balance, capacity, foreign
 from quotas.metering.foreign import Start, Use
 from quotas.metering.inferred_capacity import infer
-from quotas.metering.models import CapacityInterval
+from quotas.metering.models import BalanceProof, CapacityInterval
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record, use_gpu_without_allocation
+from tests.support.capacity_bodies import node, watch
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
+from tests.support.observed import at
 from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
@@ -55,7 +61,8 @@ def test_a_gpu_that_is_held_before_it_is_known_is_there_from_then_on() -> None:
     assert infer_at() == 1
     assert history() == [(hour(1), hour(2), True), (hour(2), None, False)]
     found = balance.of_hour(LOCAL, hour(1))
-    assert (found.failures, found.capacity, found.parts[Category.HELD]) == ([], 9, 1)
+    assert not found.failures
+    assert (found.capacity, found.parts[Category.HELD]) == (Fraction(9), Fraction(1))
     assert found.parts[Category.VARIANCE] == 0
 
 
@@ -82,7 +89,7 @@ def test_a_pod_shows_the_resource_of_its_node_as_it_is_known_later() -> None:
     assert (row.node, row.start, row.end, row.count, row.available) == ("l40s-9", hour(1), hour(2), 4, 3)
     found = balance.of_hour(LOCAL, hour(1))
     assert found.failures == []
-    assert (found.parts[Category.UNMANAGED], found.parts[Category.UNAVAILABLE]) == (1, 1)
+    assert found.parts[Category.UNMANAGED] == found.parts[Category.UNAVAILABLE] == 1
 
 
 def test_a_pod_of_a_queued_job_shows_the_resource_of_its_node() -> None:
@@ -114,8 +121,8 @@ def test_nothing_is_inferred_before_the_clusters_capacity_was_recorded() -> None
     hold_gpu("gpu-0", -4, 3)
     infer_at()
     assert history()[0] == (hour(0), hour(2), True)
-    for at in (-2, -1, 0, 1):
-        assert balance.of_hour(LOCAL, hour(at)).failures == []
+    for number in (-2, -1, 0, 1):
+        assert balance.of_hour(LOCAL, hour(number)).failures == []
 
 
 def test_it_may_be_repeated_and_a_fact_that_comes_late_adds_to_it() -> None:
@@ -141,8 +148,28 @@ def test_the_order_in_which_facts_arrive_changes_nothing(seed: int) -> None:
     found = history()
     assert (found[0][0], found[-1]) == (hour(0.5), (hour(4), None, False))
     assert all(one[1] == other[0] for one, other in pairwise(found))
-    for at in range(7):
-        assert balance.of_hour(LOCAL, hour(at)).failures == []
+    for number in range(7):
+        assert balance.of_hour(LOCAL, hour(number)).failures == []
+
+
+def test_it_is_inferred_before_an_hour_is_checked() -> None:
+    record(GPUS, 2)
+    hold_gpu("gpu-0", 1, 3)
+    with clock.frozen(hour(5.1)):
+        record_sync(LOCAL, *((kind, 1, hour(4)) for kind in KINDS.values()))
+        balance_proof.prove_due()
+    assert history()[0] == (hour(1), hour(2), True)
+    assert BalanceProof.objects.get(hour=hour(1)).variance == 0
+
+
+def test_it_is_inferred_when_the_catalogue_has_read_the_node() -> None:
+    """A pod without an allocation is bound to a node a minute before the node is seen."""
+    use_resource("l40s-9", 12)
+    watch(60, node("l40s-9"))
+    with clock.frozen(at(120)):
+        reconcile_inventory(LOCAL)
+    row = CapacityInterval.objects.get(inferred=True)
+    assert (row.node, row.start, row.end, row.flavor, row.count) == ("l40s-9", at(0), at(60), "l40s", 4)
 
 
 def test_a_node_that_left_before_the_catalogue_knew_it_is_unavailable() -> None:
@@ -151,7 +178,8 @@ def test_a_node_that_left_before_the_catalogue_knew_it_is_unavailable() -> None:
     assert balance.of_hour(LOCAL, hour(0)).capacity == 8
     capacity.record(LOCAL, {"new-0": SEEN}, lambda before: {}, hour(0.75))
     found = balance.of_hour(LOCAL, hour(0))
-    assert (found.failures, found.capacity, found.parts[Category.UNAVAILABLE]) == ([], 10, 2)
+    assert not found.failures
+    assert (found.capacity, found.parts[Category.UNAVAILABLE]) == (Fraction(10), Fraction(2))
     account = accounts.read(hour(0), hour(1))[accounts.AccountKey(LOCAL, "", "", "nvidia.com/gpu")]
     assert [one.gpus for one in account.capacity] == [4]
 
@@ -161,4 +189,5 @@ def test_use_of_a_node_that_left_before_the_catalogue_knew_it_is_unmanaged() -> 
     use_gpu_without_allocation("gpu-0", 0.25, 0.5)
     capacity.record(LOCAL, {"h100-0": SEEN}, lambda before: {}, hour(1))
     found = balance.of_hour(LOCAL, hour(0))
-    assert (found.failures, found.parts[Category.UNMANAGED]) == ([], Fraction(1, 4))
+    assert not found.failures
+    assert found.parts[Category.UNMANAGED] == Fraction(1, 4)

@@ -14,7 +14,7 @@ from allocations.models import WatchState
 from allocations.reconcile.metering import open_intervals
 from portal.clusters import registry
 from portal.core import clock
-from quotas.metering import proofs
+from quotas.metering import inferred_capacity, proofs
 from quotas.metering.balance import HOUR
 from quotas.metering.models import BalanceProof
 
@@ -36,6 +36,8 @@ def prove_due() -> int:
         proved = proofs.proved(cluster)
         hours = list(_newest_first(first_hours[cluster], end))
         due = [hour for hour in hours if hour not in proved] + [hour for hour in hours if not proved.get(hour, True)]
+        if due:
+            inferred_capacity.infer(cluster)
         for hour in due[:MAX_HOURS]:
             prove(cluster, hour, is_newest=hour == end - HOUR)
             checked += 1
@@ -50,6 +52,7 @@ def prove_between(cluster: str, start: datetime | None, end: datetime | None) ->
     first, complete = proofs.first_hours().get(cluster), complete_until(cluster)
     if first is None or complete is None:
         return
+    inferred_capacity.infer(cluster)
     for hour in reversed(list(_newest_first(first, complete))):
         if (start is None or hour >= start) and (end is None or hour < end):
             yield prove(cluster, hour, is_newest=hour == complete - HOUR)

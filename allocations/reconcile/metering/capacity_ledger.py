@@ -48,13 +48,13 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
 
 def add_values(cluster: str, rows: OpenUnits, found: Discovered) -> None:
     """Add what discovery found to these intervals, which were open before discovery read the mirror: what began since
-    may differ from what it read. Then add what was in use before its capacity was known.
+    may differ from what it read. If any was new, add what was in use before it was known.
     """
     units = {unit: row.found for unit, row in rows.items()}
     known = {unit: row.value for unit, row in rows.items()}
     offered = Flavor.objects.filter(cluster=cluster, accepted=True, hidden=False).values_list("name", flat=True)
-    capacity.add_values(cluster, rows, capacity_values.values(units, known, found, set(offered)))
-    inferred_capacity.infer(cluster)
+    if capacity.add_values(cluster, rows, capacity_values.values(units, known, found, set(offered))):
+        inferred_capacity.infer(cluster)
 
 
 def _nodes(change: Change) -> set[str]:

@@ -149,6 +149,8 @@ def _of_allocations(cluster: str, rows: Iterable[Allocation], snapshot: Snapshot
     foreign use.
     """
     found = Uses()
+    if not any(pod_facts(pod).get("gpus") for pod in snapshot.of_kind("Pod")):
+        return found
     for row in rows:
         spec = spec_of_row.resolved_spec(row)
         pods = [pod for pod in hold_quota.pods(spec, snapshot) if pod_facts(pod).get("gpus")]
