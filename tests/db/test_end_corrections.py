@@ -108,6 +108,14 @@ def test_a_time_in_the_future_corrects_nothing() -> None:
     assert corrections() == []
 
 
+def test_a_time_in_the_future_is_no_end_of_a_queued_jobs_pod() -> None:
+    watch(0, workload())
+    watch(0, pod_of_job())
+    list_pods(0, pod_of_job(), revision=12)
+    list_pods(600, finished(pod_of_job(), 4000))
+    assert [(end, estimated) for _, end, _, estimated in intervals()] == [(at(0), True)]
+
+
 def test_the_same_list_again_corrects_nothing_more() -> None:
     list_pods(0, pod(), revision=1)
     for revision in (200, 201, 202):

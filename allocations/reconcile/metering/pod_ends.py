@@ -7,15 +7,19 @@ from allocations.cluster.kinds import Observation
 from allocations.domain.observed_facts import pod_facts
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.metering import job_usage
+from portal.core import clock
 from quotas.metering import corrections
 
 
 def finished_at(new: Observation, old: MirrorObject | None) -> datetime | None:
-    """Return when a pod finished, as it says, if its end was not watched; None of another pod of the same name."""
+    """Return when a pod finished, as it says, if its end was not watched; None of another pod of the name, and of a
+    time that has not come.
+    """
     if new.live or new.gone or new.ref.kind != "Pod" or (old is not None and old.uid != new.uid):
         return None
     told = pod_facts(new).get("finished_at")
-    return datetime.fromisoformat(told) if told else None
+    at = datetime.fromisoformat(told) if told else None
+    return at if at is not None and at <= clock.now() else None
 
 
 def correct(cluster: str, new: Observation, old: MirrorObject | None, concerned: Iterable[Allocation]) -> None:
