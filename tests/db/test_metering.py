@@ -56,6 +56,8 @@ def test_an_interval_carries_who_held_what_and_the_evidence():
         "gpu_share_denominator": 7,
         "count": 3,
         "unused": False,
+        "overtime": False,
+        "uncharged": False,
         "offering": "l40s/whole",
         "flavor": "l40s",
         "kind": "whole",
