@@ -8,14 +8,9 @@ is lost, and a token. By ``pg_dump --inserts --no-owner --no-privileges``, witho
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
-import psycopg
 import pytest
-from django.core.management import call_command
-from django.db import connection, transaction
-from psycopg.conninfo import make_conninfo
-from psycopg.sql import SQL, Identifier
+from django.db import transaction
 from pytest_django.plugin import DjangoDbBlocker
 from rest_framework.test import APIClient
 
@@ -28,10 +23,10 @@ from allocations.reconcile import recovery
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.tenants.models import User
+from tests.support import upgrade
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate
 
-DUMP = Path(__file__).parents[1] / "upgrade" / "before_time_held.sql"
 TOKEN = "gpup_d390908e9e43_iGTne6tfzltNubV1LO-4cO3TDjyKyaQJ6a_zSVeHxY4"
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -40,32 +35,9 @@ URL = "/api/v1/allocations"
 
 @pytest.fixture(scope="module")
 def upgraded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Load the dump into a database of its own, migrate it, and let Django use it."""
-    with django_db_blocker.unblock():
-        settings = connection.settings_dict
-        usual = settings["NAME"]
-        name = f"{usual}_upgraded"
-        connection.close()
-        drop = SQL("DROP DATABASE IF EXISTS {}").format(Identifier(name))
-        with psycopg.connect(_address(usual), autocommit=True) as server:
-            server.execute(drop)
-            server.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
-            with psycopg.connect(_address(name)) as database:
-                database.execute(DUMP.read_bytes())
-            settings["NAME"] = name
-            try:
-                call_command("migrate", verbosity=0)
-                yield
-            finally:
-                connection.close()
-                settings["NAME"] = usual
-                server.execute(drop)
-
-
-def _address(database: str) -> str:
-    values = connection.settings_dict
-    found = {"host": values["HOST"], "port": values["PORT"], "user": values["USER"], "password": values["PASSWORD"]}
-    return make_conninfo("", dbname=database, **{name: value for name, value in found.items() if value})
+    """Let Django use the dump, migrated."""
+    with django_db_blocker.unblock(), upgrade.upgraded(upgrade.BEFORE_TIME_HELD):
+        yield
 
 
 @pytest.fixture(autouse=True)

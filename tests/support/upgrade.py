@@ -1,0 +1,45 @@
+"""Databases of earlier releases, which a test upgrades."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from django.core.management import call_command
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+from psycopg.sql import SQL, Identifier
+
+BEFORE_TIME_HELD = Path(__file__).parents[1] / "upgrade" / "before_time_held.sql"
+
+
+@contextmanager
+def upgraded(dump: Path, *more: str) -> Iterator[None]:
+    """Load a dump into a database of its own, execute ``more`` statements there, migrate it, and let Django use it for
+    the block.
+    """
+    settings = connection.settings_dict
+    usual = settings["NAME"]
+    name = f"{usual}_upgraded"
+    connection.close()
+    drop = SQL("DROP DATABASE IF EXISTS {}").format(Identifier(name))
+    with psycopg.connect(_address(usual), autocommit=True) as server:
+        server.execute(drop)
+        server.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        with psycopg.connect(_address(name)) as database:
+            for statements in (dump.read_bytes(), *(one.encode() for one in more)):
+                database.execute(statements)
+        settings["NAME"] = name
+        try:
+            call_command("migrate", verbosity=0)
+            yield
+        finally:
+            connection.close()
+            settings["NAME"] = usual
+            server.execute(drop)
+
+
+def _address(database: str) -> str:
+    values = connection.settings_dict
+    found = {"host": values["HOST"], "port": values["PORT"], "user": values["USER"], "password": values["PASSWORD"]}
+    return make_conninfo("", dbname=database, **{name: value for name, value in found.items() if value})
