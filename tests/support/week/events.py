@@ -1,0 +1,275 @@
+"""Records a week as the watcher does: objects of Kubernetes, in the order in which they are heard of, some of them late
+and some twice.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from random import Random
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
+
+from allocations.cluster import kinds, names
+from allocations.cluster.kinds import KINDS, Observation
+from allocations.models import Allocation
+from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.mirror_writer import record_list, record_observations
+from portal.core import clock
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Node, Offering
+from tests.support import capacity_bodies, mig_facts
+from tests.support.clusters import LOCAL
+from tests.support.week.plan import DAY, GPU, GPUS_OF_A_NODE, HIDDEN, LAYOUTS, UNITS, Device, Job, NodeState, Plan, Use
+
+T0 = datetime(2026, 11, 2, tzinfo=UTC)
+BATCH_S = 600
+"""How long the watcher's batches are."""
+DRIVER = "gpu.nvidia.com"
+LABELS = {
+    "l40s": capacity_bodies.L40S,
+    "h100": capacity_bodies.H100,
+    "a100": {**capacity_bodies.A100, "nvidia.com/mig.config.state": "success"},
+    "t4": {
+        "nvidia.com/gpu.product": "Tesla-T4",
+        "nvidia.com/gpu.count": "4",
+        "nvidia.com/gpu.memory": "15360",
+        "nvidia.com/gpu.replicas": "4",
+        "nvidia.com/gpu.sharing-strategy": "time-slicing",
+    },
+}
+Body = dict[str, Any]
+
+
+class Event(NamedTuple):
+    """A change of an object at a second, which the watcher hears of ``late`` seconds afterwards."""
+
+    at: int
+    body: Body
+    gone: bool = False
+    late: int = 0
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+
+def moment(second: int) -> datetime:
+    return T0 + timedelta(seconds=second)
+
+
+def offer(plan: Plan) -> None:
+    """Record the fleet as it is at the week's start, and offer all of it but HIDDEN."""
+    with clock.frozen(T0):
+        record_observations(LOCAL, list(_observations(Random(0), (one for one in of_fleet(plan) if one.at == 0))))
+        reconcile_inventory(LOCAL)
+        capacity_bodies.accept_all()
+        for profile in HIDDEN:
+            Offering.objects.filter(flavor__name=flavors()["h100"], profile__startswith=profile).update(hidden=True)
+        reconcile_inventory(LOCAL)
+
+
+def record(events: Iterable[Event], seed: int) -> None:
+    """Record the events in batches, and the catalogue after each change of the fleet."""
+    random = Random(seed)
+    heard = sorted(enumerate(events), key=lambda one: (one[1].at + one[1].late, one[0]))
+    batches = groupby(heard, key=lambda one: ((one[1].at + one[1].late) // BATCH_S, one[1].kind == "Node"))
+    for (minute, _), batch in batches:
+        observations = list(_observations(random, (event for _, event in batch)))
+        with clock.frozen(moment((minute + 1) * BATCH_S)):
+            record_observations(LOCAL, observations)
+            if any(one.ref.kind in kinds.INVENTORY for one in observations):
+                reconcile_inventory(LOCAL)
+
+
+def list_again(events: Iterable[Event]) -> None:
+    """List the objects that there are after the events, of every kind: the watcher knows them already."""
+    last = {(one.kind, one.body["metadata"]["name"]): one for one in sorted(events, key=lambda one: one.at)}
+    there = [one for one in last.values() if not one.gone]
+    now = max(one.at for one in last.values()) + DAY
+    for kind in ("Node", "ResourceSlice", "ResourceClaim", "Pod", "ResourceQuota", "Workload"):
+        found = [kinds.observe(KINDS[kind], one.body, at=moment(now), live=False) for one in there if one.kind == kind]
+        with clock.frozen(moment(now)):
+            record_list(LOCAL, KINDS[kind], [one for one in found if one is not None], 10**6, moment(now))
+
+
+def _observations(random: Random, events: Iterator[Event]) -> Iterator[Observation]:
+    for event in events:
+        found = kinds.observe(KINDS[event.kind], event.body, at=moment(event.at), live=True, gone=event.gone)
+        if found is not None:
+            yield from [found] * random.choice([1, 1, 1, 1, 2])
+
+
+def of_fleet(plan: Plan) -> Iterator[Event]:
+    """Yield the changes of nodes, and of the ResourceSlices of those that have any."""
+    for name, states in sorted(plan.nodes.items()):
+        flavor = name.partition("-")[0]
+        for revision, state in enumerate(states, 1):
+            yield Event(state.start, _node(name, flavor, revision, state), gone=state.state == "gone")
+            if flavor == "h100":
+                is_gone = state.state == "unpublished"
+                yield Event(state.start, _resource_slice(name, revision, state), gone=is_gone)
+
+
+def of_uses(plan: Plan, projects: Sequence[Project], member: User) -> Iterator[Event]:
+    """Create the allocations, and yield the changes of the objects of all holds, Jobs and foreign use."""
+    offerings = Offering.objects.filter(kind__in=["whole", "mig", "shared"]).select_related("flavor")
+    by_flavor = {name: [one for one in offerings if one.flavor.name == flavor] for name, flavor in flavors().items()}
+    rows, events = list[Allocation](), list[Event]()
+    for use in plan.uses:
+        if use.project is None:
+            events += _foreign(use)
+            continue
+        profile, found = use.devices[0].profile if use.devices else "", by_flavor[use.flavor]
+        [offering] = [one for one in found if (one.profile == profile if use.devices else one.resource == use.resource)]
+        row = _allocation(use, projects[use.project], member, offering)
+        rows.append(row)
+        events += _by_dra(use, row) if use.devices else _by_quota(use, row)
+    Allocation.objects.bulk_create(rows)
+    for job in plan.jobs:
+        events += _of_job(job, projects[job.project])
+    return iter(events)
+
+
+def flavors() -> dict[str, str]:
+    """Return the catalogue's name of each flavor of the plan."""
+    rows = Node.objects.filter(name__in=[f"{name}-0" for name in LABELS])
+    return {name.removesuffix("-0"): flavor for name, flavor in rows.values_list("name", "flavor__name")}
+
+
+def _allocation(use: Use, project: Project, member: User, offering: Offering) -> Allocation:
+    created = moment(use.span.start - 30)
+    return Allocation(
+        name=f"a-{use.number}",
+        number=use.number,
+        project=project,
+        offering=offering,
+        requested_by=member,
+        count=len(use.devices) or use.amount,
+        created_at=created,
+        ends_at=moment(use.span.end),
+        phase="queued",
+        phase_since=created,
+    )
+
+
+def _by_dra(use: Use, row: Allocation) -> Iterator[Event]:
+    """Yield the events of a claim and its holder, of which the end of the claim ends the hold."""
+    claim, holder = _claim(use, row), _holder(row, use.devices[0].node)
+    yield Event(use.span.start, claim, late=use.late)
+    yield Event(use.span.start, holder, late=use.late)
+    yield Event(use.span.end, claim, gone=True, late=use.late)
+
+
+def _by_quota(use: Use, row: Allocation) -> Iterator[Event]:
+    hard = {f"requests.{use.resource}": str(use.amount)}
+    body = _body("ResourceQuota", names.hold_slot(row.number), row.project.namespace, labels=_labels(row))
+    body["metadata"]["annotations"] = {names.SLICES: json.dumps({row.name: {use.resource: use.amount}})}
+    body |= {"spec": {"hard": hard}, "status": {"hard": hard}}
+    yield Event(use.span.start, body, late=use.late)
+    yield Event(use.span.end, body, gone=True, late=use.late)
+
+
+def _foreign(use: Use) -> Iterator[Event]:
+    body = _claim(use) if use.devices else _pod(f"f-{use.number}", "elsewhere", use.node, use.resource, use.amount)
+    yield Event(use.span.start, body, late=use.late)
+    yield Event(use.span.end, body, gone=True, late=use.late)
+
+
+def _of_job(job: Job, project: Project) -> Iterator[Event]:
+    """Yield the events of a Job's Workload, and of its pods: bound, and finished."""
+    uid = str(uuid5(NAMESPACE_URL, f"job-{job.number}"))
+    owner = {"kind": "Job", "name": f"j-{job.number}", "uid": uid, "controller": True}
+    flavor, amount = flavors()["l40s"], len(job.pods) * job.per_pod
+    assignment = {"name": "main", "count": len(job.pods), "flavors": {GPU: flavor}, "resourceUsage": {GPU: str(amount)}}
+    workload = _body("Workload", f"job-{job.number}", project.namespace, ownerReferences=[owner])
+    workload |= {
+        "spec": {"queueName": names.LOCAL_QUEUE, "podSets": []},
+        "status": {"admission": {"clusterQueue": "team", "podSetAssignments": [assignment]}},
+    }
+    yield Event(job.span.start, workload, late=job.late)
+    for number, span in enumerate(job.pods):
+        name = f"j-{job.number}-{number}"
+        pod = _pod(name, project.namespace, "l40s-0", GPU, job.per_pod, ownerReferences=[owner])
+        ended = {**pod, "status": {**pod["status"], "phase": "Succeeded"}}
+        ended["metadata"] = {**pod["metadata"], "resourceVersion": "3"}
+        yield Event(span.start, pod, late=job.late)
+        yield Event(span.end, ended, late=job.late)
+    yield Event(job.span.end, workload, gone=True, late=job.late)
+
+
+def _body(kind: str, name: str, namespace: str, **metadata: Any) -> Body:
+    common = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "2"}
+    return {"kind": kind, "metadata": {**common, **({"namespace": namespace} if namespace else {}), **metadata}}
+
+
+def _labels(row: Allocation) -> dict[str, str]:
+    return {names.MANAGED: "true", names.ALLOCATION: row.name, names.PROJECT: row.project.slug}
+
+
+def _claim(use: Use, row: Allocation | None = None) -> Body:
+    results = [
+        {"request": f"slice-{n}", "driver": DRIVER, "pool": device.node, "device": device_name(device)}
+        for n, device in enumerate(use.devices)
+    ]
+    name, namespace = (row.name, row.project.namespace) if row else (f"f-{use.number}", "elsewhere")
+    body = _body("ResourceClaim", name, namespace, **({"labels": _labels(row)} if row else {}))
+    body["status"] = {"allocation": {"devices": {"results": results}}}
+    return body
+
+
+def _holder(row: Allocation, node: str) -> Body:
+    body = _body("Pod", names.holder(row.name), row.project.namespace, labels=_labels(row))
+    claims = [{"name": "gpu-portal", "resourceClaimName": row.name}]
+    return body | {
+        "spec": {"nodeName": node, "containers": [], "resourceClaims": claims},
+        "status": {"phase": "Running"},
+    }
+
+
+def _pod(name: str, namespace: str, node: str, resource: str, amount: int, **metadata: Any) -> Body:
+    container = {"name": "main", "resources": {"limits": {resource: str(amount)}}}
+    body = _body("Pod", name, namespace, **metadata)
+    return body | {"spec": {"nodeName": node, "containers": [container]}, "status": {"phase": "Running"}}
+
+
+def device_name(device: Device) -> str:
+    gpu = f"gpu-{device.gpu}"
+    return mig_facts.device(gpu, device.profile, device.start) if device.profile else gpu
+
+
+def _node(name: str, flavor: str, revision: int, state: NodeState) -> Body:
+    units = LAYOUTS[state.layout] if flavor == "a100" else UNITS.get(flavor, {})
+    usable = {resource: amount - state.broken for resource, amount in units.items()}
+    return capacity_bodies.node(
+        name,
+        revision,
+        units,
+        usable,
+        LABELS[flavor],
+        ready=state.state != "not_ready",
+        cordoned=state.state == "cordoned",
+    )
+
+
+def _resource_slice(node: str, revision: int, state: NodeState) -> Body:
+    """Return a ResourceSlice with every GPU and each of its possible instances; those of a broken GPU are tainted."""
+    taints = [{"key": "xid", "effect": "NoSchedule"}]
+    devices = [
+        {
+            "name": fact.name,
+            "attributes": {key: {"string": value} for key, value in fact.attributes.items()},
+            "capacity": {key: {"value": value} for key, value in fact.capacity.items()},
+            "consumesCounters": [
+                {"counterSet": name, "counters": {key: {"value": value} for key, value in counters.items()}}
+                for name, counters in fact.counters.items()
+            ],
+            "taints": taints if index == state.broken - 1 else [],
+        }
+        for index in range(GPUS_OF_A_NODE)
+        for fact in mig_facts.cut_gpu(node, index)
+    ]
+    body = _body("ResourceSlice", f"{node}-slice", "")
+    body["metadata"]["resourceVersion"] = str(revision)
+    pool = {"name": node, "generation": revision, "resourceSliceCount": 1}
+    return body | {"spec": {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}}

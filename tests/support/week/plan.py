@@ -1,0 +1,245 @@
+"""Draws what happens in a week, in whole seconds from its start. It knows nothing of the portal.
+
+H100s are divided on demand, each placement a run of the eight memory slices (NVIDIA, MIG user guide). L40S, T4 and
+A100 are counted by a device plugin: T4 in quarters, A100 in fixed MIG layouts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from random import Random
+from typing import NamedTuple
+
+HOUR = 3600
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+LATE = 40
+"""The longest that an event is on its way."""
+APART = LATE + 5
+
+PROFILES = {
+    "": (8, (0,)),
+    "1g.10gb": (1, (0, 1, 2, 3, 4, 5, 6)),
+    "1g.20gb": (2, (0, 2, 4, 6)),
+    "2g.20gb": (2, (0, 2, 4)),
+    "3g.40gb": (4, (0, 4)),
+    "4g.40gb": (4, (0,)),
+}
+"""Memory slices and possible starts of an instance; "" is the whole GPU."""
+HIDDEN = ("1g.10gb", "1g.20gb")
+"""Profiles that are held and no longer offered, so that what only they would fit is stranded."""
+LAYOUTS = {
+    "balanced": {"nvidia.com/mig-1g.10gb": 16, "nvidia.com/mig-2g.20gb": 8, "nvidia.com/mig-3g.40gb": 8},
+    "sevenths": {"nvidia.com/mig-1g.10gb": 56},
+}
+GPU = "nvidia.com/gpu"
+SHARED = "nvidia.com/gpu.shared"
+COUNTED = {"l40s": (GPU,), "t4": (SHARED,), "a100": tuple(LAYOUTS["balanced"])}
+UNITS = {"l40s": {GPU: 4}, "t4": {SHARED: 16}, "a100": LAYOUTS["balanced"]}
+NODES = {"l40s": 4, "t4": 1, "a100": 2, "h100": 2}
+GPUS_OF_A_NODE = 4
+"""Of h100."""
+
+
+class Device(NamedTuple):
+    """A part of a GPU: ``start`` is its first memory slice."""
+
+    node: str
+    gpu: int
+    profile: str
+    start: int
+
+    @property
+    def mask(self) -> int:
+        return ((1 << PROFILES[self.profile][0]) - 1) << self.start
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Use:
+    """A hold of project ``project`` (its number), or foreign use (None): of devices, or of a count of a resource. The
+    watcher hears of each of its events ``late`` seconds afterwards.
+    """
+
+    number: int
+    span: Span
+    flavor: str
+    late: int
+    project: int | None = None
+    devices: tuple[Device, ...] = ()
+    resource: str = ""
+    amount: int = 0
+    node: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A queued Job on l40s: it reserves ``per_pod`` GPUs for each pod during ``span``."""
+
+    number: int
+    span: Span
+    project: int
+    pods: tuple[Span, ...]
+    per_pod: int
+    late: int
+
+
+class NodeState(NamedTuple):
+    """``broken`` is a number of units, or of an h100 the number of the GPU and one; ``state`` is ready, not_ready,
+    cordoned, gone or unpublished (its ResourceSlice is gone).
+    """
+
+    start: int
+    state: str = "ready"
+    broken: int = 0
+    layout: str = "balanced"
+
+
+@dataclass
+class Plan:
+    uses: list[Use] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    nodes: dict[str, list[NodeState]] = field(default_factory=dict)
+
+
+def draw(seed: int, allocations: int) -> Plan:
+    """Return a week with this many allocations and Jobs, and some foreign use beside them.
+
+    Of the holds of A100 none is heard of after the layout has changed that began before: a hold is charged what a unit
+    is worth when it is recorded.
+    """
+    random = Random(seed)
+    plan, numbers = Plan(), count()
+    of_gpus, of_jobs = allocations * 2 // 5, allocations // 10
+    plan.uses += _of_gpus(random, numbers, of_gpus)
+    plan.uses += _of_counts(random, numbers, allocations - of_gpus - of_jobs)
+    plan.uses += _foreign_counts(random, numbers, allocations // 20)
+    plan.jobs += _jobs(random, numbers, of_jobs)
+    plan.nodes = _nodes(random)
+    changed = plan.nodes["a100-1"][-1].start
+    plan.uses = [
+        replace(use, late=0) if use.flavor == "a100" and 0 <= changed - use.span.start <= APART else use
+        for use in plan.uses
+    ]
+    return plan
+
+
+def _length(random: Random, hours: float) -> int:
+    """Return a length of whole seconds, at random; some are as short as can be, some whole hours."""
+    drawn = max(1, int(random.expovariate(1 / (hours * HOUR))))
+    return random.choice([drawn, drawn, drawn, drawn, random.randrange(1, 90), HOUR * random.randrange(1, 5)])
+
+
+def _late(random: Random) -> int:
+    return random.choice([0, 0, 0, random.randrange(1, LATE)])
+
+
+class _Gpu:
+    """A GPU with the events on it and what they occupy, in the order of their starts."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Device, Span, int]] = []
+
+    def fits(self, device: Device, start: int, late: int) -> bool:
+        """Return whether the place is free, and the order in which all events are heard of is that of their times."""
+        for other, span, others_late in self.taken:
+            if other.mask & device.mask and span.end > start:
+                return False
+            for event in span:
+                if (late and abs(event - start) <= APART) or (others_late and 0 <= start - event <= APART):
+                    return False
+        return True
+
+
+def _of_gpus(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
+    """Yield holds of h100s, one in fourteen of them foreign."""
+    gpus = {(f"h100-{n}", index): _Gpu() for n in range(NODES["h100"]) for index in range(GPUS_OF_A_NODE)}
+    found = 0
+    for start in sorted(random.sample(range(60, WEEK - 60), wanted * 4)):
+        if found == wanted:
+            return
+        late, amount = _late(random), random.choice([1, 1, 1, 2])
+        profile = random.choice(["", "", "1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "3g.40gb", "4g.40gb"])
+        node = f"h100-{random.randrange(NODES['h100'])}"
+        devices = _places(random, gpus, node, profile, amount, start, late)
+        is_foreign = random.randrange(14) == 0
+        if devices:
+            span = Span(start, start + _length(random, 3))
+            for device in devices:
+                gpus[node, device.gpu].taken.append((device, span, late))
+            found += not is_foreign
+            project = None if is_foreign else random.randrange(4)
+            yield Use(next(numbers), span, "h100", late, project, devices=devices)
+
+
+def _places(
+    random: Random, gpus: dict[tuple[str, int], _Gpu], node: str, profile: str, amount: int, start: int, late: int
+) -> tuple[Device, ...]:
+    """Return free places on GPUs of the node, each on another one; none if there are not as many."""
+    found = []
+    for index in random.sample(range(GPUS_OF_A_NODE), GPUS_OF_A_NODE):
+        starts = random.sample(PROFILES[profile][1], len(PROFILES[profile][1]))
+        devices = (Device(node, index, profile, place) for place in starts)
+        if device := next((one for one in devices if gpus[node, index].fits(one, start, late)), None):
+            found.append(device)
+    return tuple(found[:amount]) if len(found) >= amount else ()
+
+
+def _of_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
+    for start in sorted(random.randrange(60, WEEK) for _ in range(wanted)):
+        flavor = random.choice(["l40s", "l40s", "t4", "a100", "a100"])
+        resource, span = random.choice(COUNTED[flavor]), Span(start, start + _length(random, 4))
+        late, project, amount = _late(random), random.randrange(4), random.randrange(1, 4)
+        yield Use(next(numbers), span, flavor, late, project, resource=resource, amount=amount)
+
+
+def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
+    """Yield pods that name their node, one in five with more than the node has."""
+    for _ in range(wanted):
+        flavor = random.choice(["l40s", "t4", "a100"])
+        node, resource = f"{flavor}-{random.randrange(NODES[flavor])}", random.choice(COUNTED[flavor])
+        start, amount = random.randrange(60, WEEK), random.choice([1, 1, 2, 3, 99])
+        span, late = Span(start, start + _length(random, 2)), _late(random)
+        yield Use(next(numbers), span, flavor, late, resource=resource, amount=amount, node=node)
+
+
+def _jobs(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Job]:
+    """Yield Jobs; Kueue has released the quota of some before their pods have ended."""
+    for _ in range(wanted):
+        start = random.randrange(60, WEEK - DAY)
+        begins = sorted(start + APART + random.randrange(600) for _ in range(random.choice([1, 1, 2, 3])))
+        pods = tuple(Span(begin, begin + APART + _length(random, 2)) for begin in begins)
+        last = max(pod.end for pod in pods)
+        is_early = random.randrange(4) == 0
+        end = max(begins[-1] + APART, last - random.randrange(60, 600)) if is_early else last + APART
+        late = 0 if is_early else _late(random)
+        yield Job(next(numbers), Span(start, end), random.randrange(4), pods, random.randrange(1, 3), late)
+
+
+def _nodes(random: Random) -> dict[str, list[NodeState]]:
+    """Return the states of each node over the week; a100-1 gets another layout on the fifth day."""
+    found = {f"{flavor}-{n}": [NodeState(0)] for flavor, number in NODES.items() for n in range(number)}
+    faults = {
+        "l40s-0": ("ready", 1),
+        "l40s-1": ("not_ready", 0),
+        "l40s-2": ("cordoned", 0),
+        "l40s-3": ("gone", 0),
+        "t4-0": ("ready", 4),
+        "a100-0": ("not_ready", 0),
+        "h100-0": ("ready", 3),
+        "h100-1": ("not_ready", 0),
+    }
+    for node, (state, broken) in faults.items():
+        for day in random.sample(range(7), 3):
+            start = day * DAY + random.randrange(60, DAY // 2)
+            found[node] += [NodeState(start, state, broken), NodeState(start + _length(random, 3) % (DAY // 2) + 1)]
+        found[node].sort()
+    found["h100-0"] += [NodeState(6 * DAY + DAY // 2 + n * HOUR, s) for n, s in enumerate(("unpublished", "ready"))]
+    found["h100-0"].sort()
+    changed = 4 * DAY + random.randrange(DAY)
+    found["a100-1"].append(NodeState(changed, layout="sevenths"))
+    return found

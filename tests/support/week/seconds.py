@@ -1,0 +1,221 @@
+"""What a week amounts to: a step function sampled at each of its seconds. It shares no code with the portal.
+
+Amounts are integers, in units of an account's own: the least that all of its shares are multiples of.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import lcm
+from operator import add, sub
+
+from tests.support.week.plan import (
+    COUNTED,
+    GPU,
+    GPUS_OF_A_NODE,
+    HIDDEN,
+    HOUR,
+    LAYOUTS,
+    NODES,
+    PROFILES,
+    SHARED,
+    UNITS,
+    WEEK,
+    Device,
+    NodeState,
+    Plan,
+    Span,
+    Use,
+)
+
+WHOLE = (1 << 8) - 1
+SEVENTHS = {"": 7, "1g.10gb": 1, "1g.20gb": 1, "2g.20gb": 2, "3g.40gb": 3, "4g.40gb": 4}
+"""Of the compute that an instance takes (NVIDIA, MIG user guide)."""
+WEIGHT = {name: max(Fraction(SEVENTHS[name], 7), Fraction(size, 8)) for name, (size, _) in PROFILES.items()}
+OF_RESOURCE = {f"nvidia.com/mig-{name}": weight for name, weight in WEIGHT.items()}
+Amounts = list[int]
+Step = tuple[Span, Fraction]
+
+
+@dataclass
+class Result:
+    """GPU-hours by flavor and category, and by project and flavor before and after a second."""
+
+    parts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    held: dict[tuple[int, str], tuple[Fraction, Fraction]] = field(default_factory=dict)
+
+
+def of_week(plan: Plan, change: int) -> Result:
+    """Return the sums of a week; ``change`` is the second at which prices change."""
+    result, held = Result(), defaultdict[tuple[int, str], list[Step]](list)
+    for name in (f"h100-{n}" for n in range(NODES["h100"])):
+        for index in range(GPUS_OF_A_NODE):
+            _add_gpu(plan, name, index, result, held)
+    for flavor, resources in COUNTED.items():
+        for resource in resources:
+            _add_count(plan, flavor, resource, result, held)
+    for key, steps in held.items():
+        scale = _scale(amount for _, amount in steps)
+        each = sampled(steps, scale)
+        result.held[key] = (_hours(each[:change], scale), _hours(each[change:], scale))
+    return result
+
+
+def sampled(steps: Iterable[Step], scale: int) -> Amounts:
+    """Return the sum of the steps at each second of the week."""
+    changes = [0] * (WEEK + 1)
+    for span, amount in steps:
+        if span.start < WEEK:
+            units = int(amount * scale)
+            changes[span.start] += units
+            changes[min(span.end, WEEK)] -= units
+    return list(accumulate(changes[:-1]))
+
+
+def _scale(amounts: Iterable[Fraction]) -> int:
+    return lcm(*(amount.denominator for amount in amounts))
+
+
+def _hours(each: Amounts, scale: int) -> Fraction:
+    return Fraction(sum(each), scale * HOUR)
+
+
+def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tuple[int, str], list[Step]]) -> None:
+    """Add the sums of one h100. What a hold is charged was left of the GPU when it began."""
+    uses = [(use, device) for use in plan.uses for device in use.devices if (device.node, device.gpu) == (node, index)]
+    ours = sorted(((use, device) for use, device in uses if use.project is not None), key=lambda one: one[0].span.start)
+    charged: list[Step] = []
+    for use, device in ours:
+        left = 1 - sum(amount for span, amount in charged if span.start <= use.span.start < span.end)
+        amount = WEIGHT[device.profile] if left <= 0 else min(WEIGHT[device.profile], left)
+        charged.append((use.span, amount))
+        held[use.project or 0, "h100"].append(charged[-1])
+    states = list(_spans(plan.nodes[node]))
+    broken = [
+        (span, Fraction(1))
+        for span, state in states
+        if state.state in {"not_ready", "cordoned", "unpublished"} or state.broken == index + 1
+    ]
+    foreign = [(use.span, WEIGHT[device.profile]) for use, device in uses if use.project is None]
+    weights = [(use.span, WEIGHT[device.profile]) for use, device in uses]
+    masks = [(use.span, Fraction(device.mask)) for use, device in uses]
+    scale = 56
+    capacity = sampled([(Span(0, WEEK), Fraction(1))], scale)
+    weight, mask = sampled(weights, scale), sampled(masks, 1)
+    in_use = list(map(min, weight, capacity))
+    not_used = list(map(sub, capacity, in_use))
+    unavailable = list(map(min, sampled(broken, scale), not_used))
+    free = list(map(sub, not_used, unavailable))
+    most = [int(amount * scale) for amount in _most_that_fits()]
+    idle = list(map(min, free, (most[taken] for taken in mask)))
+    amounts = {
+        "held": sampled(charged, scale),
+        "unmanaged": sampled(foreign, scale),
+        "unavailable": unavailable,
+        "idle": idle,
+        "stranded": list(map(sub, free, idle)),
+    }
+    amounts["variance"] = list(map(sub, in_use, map(add, amounts["held"], amounts["unmanaged"])))
+    for category, each in amounts.items():
+        result.parts["h100"][category] += _hours(each, scale)
+
+
+def _most_that_fits() -> list[Fraction]:
+    """Return the most that offered slices can take of a GPU beside these memory slices (a mask), at most all of it."""
+    places = [
+        (Device("", 0, name, start).mask, WEIGHT[name])
+        for name, (_, starts) in PROFILES.items()
+        for start in starts
+        if name not in HIDDEN
+    ]
+    best = [Fraction(0)] * (WHOLE + 1)
+    for taken in range(WHOLE, -1, -1):
+        found = (weight + best[taken | mask] for mask, weight in places if not taken & mask)
+        best[taken] = max(found, default=Fraction(0))
+    return [min(one, Fraction(1)) for one in best]
+
+
+def _spans(states: Sequence[NodeState]) -> Iterator[tuple[Span, NodeState]]:
+    ends = [state.start for state in states[1:]] + [WEEK]
+    for state, end in zip(states, ends, strict=True):
+        yield Span(state.start, end), state
+
+
+def unit_value(layout: str, resource: str) -> Fraction:
+    """Return the GPUs that a unit is on its node: of a layout, the part of its weight in that of all, of eight GPUs."""
+    if resource in (GPU, SHARED):
+        return Fraction(1) if resource == GPU else Fraction(1, 4)
+    total = sum(number * OF_RESOURCE[name] for name, number in LAYOUTS[layout].items())
+    return 8 * OF_RESOURCE[resource] / total
+
+
+def _add_count(
+    plan: Plan, flavor: str, resource: str, result: Result, held: Mapping[tuple[int, str], list[Step]]
+) -> None:
+    """Add the sums of a resource. A unit is charged what it is worth on average over the nodes when it begins."""
+    capacity, broken, foreign = list[Step](), list[Step](), list[Step]()
+    for name, span, state, number in _units(plan, flavor, resource):
+        value = unit_value(state.layout, resource)
+        capacity.append((span, number * value))
+        lost = number if state.state in {"not_ready", "cordoned"} else state.broken
+        broken.append((span, lost * value))
+        for use in plan.uses:
+            if use.project is None and (use.node, use.resource) == (name, resource):
+                both = Span(max(use.span.start, span.start), min(use.span.end, span.end))
+                if both.start < both.end:
+                    foreign.append((both, min(use.amount, number) * value))
+    charged = list(_charged(plan, flavor, resource))
+    for project, step in charged:
+        held[project, flavor].append(step)
+    steps = [step for _, step in charged]
+    scale = _scale(amount for step in (capacity, broken, foreign, steps) for _, amount in step)
+    there, in_hold, unmanaged = (sampled(each, scale) for each in (capacity, steps, foreign))
+    weight = list(map(add, in_hold, unmanaged))
+    in_use = list(map(min, weight, there))
+    not_used = list(map(sub, there, in_use))
+    unavailable = list(map(min, sampled(broken, scale), not_used))
+    amounts = {
+        "held": in_hold,
+        "unmanaged": unmanaged,
+        "unavailable": unavailable,
+        "idle": list(map(sub, not_used, unavailable)),
+        "variance": list(map(sub, in_use, weight)),
+    }
+    for category, each in amounts.items():
+        result.parts[flavor][category] += _hours(each, scale)
+
+
+def _units(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[str, Span, NodeState, int]]:
+    """Yield each time in which a node of the flavor has the resource, with how many units."""
+    for name in (f"{flavor}-{n}" for n in range(NODES[flavor])):
+        for span, state in _spans(plan.nodes[name]):
+            units = LAYOUTS[state.layout] if flavor == "a100" else UNITS[flavor]
+            if state.state != "gone" and resource in units and span.start < span.end:
+                yield name, span, state, units[resource]
+
+
+def _charged(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[int, Step]]:
+    """Yield project and step of each hold of a resource; a Job is charged for its pods and what else it reserved."""
+    for use in plan.uses:
+        if use.project is not None and (use.flavor, use.resource) == (flavor, resource):
+            yield use.project, (use.span, use.amount * _price_share(plan, flavor, resource, use))
+    for job in plan.jobs if flavor == "l40s" else ():
+        reserved = [(job.span, Fraction(len(job.pods) * job.per_pod))]
+        used = [(pod, Fraction(job.per_pod)) for pod in job.pods]
+        edges = sorted({at for span, _ in (*reserved, *used) for at in span})
+        for start, end in pairwise(edges):
+            there = [sum((a for s, a in each if s.start <= start < s.end), Fraction(0)) for each in (reserved, used)]
+            if max(there):
+                yield job.project, (Span(start, end), max(there))
+
+
+def _price_share(plan: Plan, flavor: str, resource: str, use: Use) -> Fraction:
+    """Return what a unit is worth over the nodes of the flavor when the use begins; nodes that are gone count as they
+    were, since all nodes of a flavor with layouts stay.
+    """
+    if flavor != "a100":
+        return unit_value("", resource)
+    now = [(n, s) for name, span, s, n in _units(plan, flavor, resource) if span.start <= use.span.start < span.end]
+    return sum(n * unit_value(s.layout, resource) for n, s in now) / sum(n for n, _ in now)
