@@ -29,6 +29,9 @@ settings.load_profile("any machine")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-minutes", metavar="M", default="0", help="how long each role is fuzzed; 0: briefly")
     parser.addoption("--fuzz-seed", metavar="S", default="14", help="what the requests of fuzzing are drawn from")
+    parser.addoption("--kills", metavar="K", default="8", help="how many kills there are in these minutes")
+    parser.addoption("--minutes", metavar="M", default="0", help="how long a member attacks, or processes are killed")
+    parser.addoption("--seed", metavar="S", default="11", help="what operations, attacks and kills are drawn from")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,9 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--answers", metavar="N", help="how often it is asked what can be had now")
     parser.addoption("--attacks", metavar="A,B", default="", help="which attacks the hostile member tries, by name")
     parser.addoption("--lending-example", metavar="FILE", help="write what was seen of lending into this guide")
-    parser.addoption("--minutes", metavar="M", default="0", help="how long the hostile member attacks; 0: not at all")
     parser.addoption("--operations", metavar="N", default="200", help="how many operations the random tenant tries")
-    parser.addoption("--seed", metavar="S", default="11", help="what operations and attacks are drawn from")
     parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
 
 

@@ -54,6 +54,12 @@ def witness(local: Local) -> Iterator[Witness]:
 
 
 @pytest.fixture
+def figures() -> list[str]:
+    """Return the lines that are shown after all tests, to which a test adds its own."""
+    return FIGURES
+
+
+@pytest.fixture
 def under_fault(
     request: pytest.FixtureRequest,
     crowd: Crowd,

@@ -163,19 +163,25 @@ def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> lis
     ``hidden_s`` is the longest time without a watch; it counts only for intervals that the ledger marks as estimated.
     """
     now = clock.now()
+    return [
+        sentence
+        for slot, intervals, holds in bills(projects, witness)
+        for sentence in _misbilled(slot, intervals, holds, now, hidden_s)
+    ]
+
+
+def bills(projects: list[Project], witness: Witness) -> Iterator[tuple[Slot, list[UsageInterval], list[Hold]]]:
+    """Yield each slot with its intervals in the ledger and its holds as the witness saw them, both by time."""
     ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
     ledger: dict[Slot, list[UsageInterval]] = defaultdict(list)
-    for interval in UsageInterval.objects.filter(holder_id__in=list(ids)):
+    for interval in UsageInterval.objects.filter(holder_id__in=list(ids)).order_by("start", "recorded_at"):
         row = ids[interval.holder_id]
         device = interval.slot.removeprefix(f"{interval.cluster_id}/") if row.offering.flavor.path == "dra" else ""
         ledger[Slot(row.project.namespace, row.name, device)].append(interval)
     ours = {(row.project.namespace, row.name) for row in ids.values()}
     truth = {slot: holds for slot, holds in list(witness.holds.items()) if holds and slot[:2] in ours}
-    return [
-        sentence
-        for slot in sorted({*ledger, *truth})
-        for sentence in _misbilled(slot, ledger[slot], truth.get(slot, []), now, hidden_s)
-    ]
+    for slot in sorted({*ledger, *truth}):
+        yield slot, ledger[slot], truth.get(slot, [])
 
 
 def _misbilled(
