@@ -65,7 +65,7 @@ def parts() -> dict[str, dict[str, Fraction]]:
 def costs(key: str) -> Costs:
     edges = [T0, moment(CHANGE_S), END]
     return {
-        (edges.index(one.window.start), *one.names): (
+        (edges.index(one.window.start), one.names[0]): (
             one.usage.gpu_hours,
             one.usage.unpriced_gpu_hours,
             one.usage.priced_cost,

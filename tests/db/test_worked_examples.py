@@ -125,11 +125,11 @@ def test_idle_is_counted_by_node_and_by_cluster() -> None:
     key, slot = uuid4(), f"{LOCAL}/h100-1/gpu-0"
     metering.open_interval(key, uuid4(), slot, hour(0), attribution(**H100 | {"node": "h100-1"}), 1, SEEN)
     by_node: dict[str, Fraction] = defaultdict(Fraction)
-    for key, account in accounts.read(hour(0), hour(1)).items():
-        by_node[key.node] += parts.gpu_hours(parts.split(account, hour(0), hour(1)))[Category.IDLE]
+    for of, account in accounts.read(hour(0), hour(1)).items():
+        by_node[of.node] += parts.gpu_hours(parts.split(account, hour(0), hour(1)))[Category.IDLE]
     assert by_node == {"h100-0": 2, "h100-1": 5}
     [cluster] = fleet_hours.by_flavor(hour(0), hour(1))
-    assert (cluster.capacity, cluster.parts[Category.IDLE]) == (12, 7)
+    assert (cluster.capacity, cluster.parts[Category.IDLE]) == (Fraction(12), Fraction(7))
 
 
 SLICES_40GB = {"1g.5gb": (1, 1), "1g.10gb": (1, 2), "2g.10gb": (2, 2), "3g.20gb": (3, 4), "4g.20gb": (4, 4)}
@@ -167,7 +167,7 @@ def test_the_slices_of_a_layout_are_charged_what_they_deny_others_and_never_more
         hold_gpu(f"gpu-0-mig-{label}-9-{n}", 0, 1, gpu_share=found[f"{n}"])
     proved = balance.of_hour(LOCAL, hour(0))
     assert not proved.failures
-    assert (proved.parts[Category.HELD], proved.capacity) == (charged, 1)
+    assert (proved.parts[Category.HELD], proved.capacity) == (charged, Fraction(1))
     [sums] = ledger.sums([HOUR.start, HOUR.end], [], {}, UNTIL_NOW)
     assert sums.usage.priced_cost == charged * Fraction("3.2")
 

@@ -3,7 +3,7 @@
 Amounts are integers, in units of an account's own: the least that all of its shares are multiples of.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -43,7 +43,7 @@ Step = tuple[Span, Fraction]
 class Result:
     """GPU-hours by flavor and category, and by project and flavor before and after a second."""
 
-    parts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    parts: dict[str, dict[str, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
     held: dict[tuple[int, str], tuple[Fraction, Fraction]] = field(default_factory=dict)
 
 
@@ -88,7 +88,8 @@ def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tu
     ours = sorted(((use, device) for use, device in uses if use.project is not None), key=lambda one: one[0].span.start)
     charged: list[Step] = []
     for use, device in ours:
-        left = 1 - sum(amount for span, amount in charged if span.start <= use.span.start < span.end)
+        there = (amount for span, amount in charged if span.start <= use.span.start < span.end)
+        left = 1 - sum(there, Fraction(0))
         amount = WEIGHT[device.profile] if left <= 0 else min(WEIGHT[device.profile], left)
         charged.append((use.span, amount))
         held[use.project or 0, "h100"].append(charged[-1])
@@ -218,4 +219,4 @@ def _price_share(plan: Plan, flavor: str, resource: str, use: Use) -> Fraction:
     if flavor != "a100":
         return unit_value("", resource)
     now = [(n, s) for name, span, s, n in _units(plan, flavor, resource) if span.start <= use.span.start < span.end]
-    return sum(n * unit_value(s.layout, resource) for n, s in now) / sum(n for n, _ in now)
+    return sum((n * unit_value(s.layout, resource) for n, s in now), Fraction(0)) / sum(n for n, _ in now)
