@@ -9,7 +9,7 @@ How a worker processes a target:
 2. The worker reconciles it.
 3. `finish` removes the row or sets the next time; `fail` sets a later one, with exponential back-off.
 If the target is enqueued between steps 1 and 3, `marks` is raised and no message is sent. Step 3 sees the higher number
-and leaves the target due at once, so the same worker processes it again and usually sees the effect of its own writes.
+and leases the target again, so the same worker processes it again and usually sees the effect of its own writes.
 If a worker dies, its lease expires.
 
 All times are PostgreSQL's, so a machine with a wrong clock does not delay or repeat work. While a target is processed,
@@ -70,6 +70,18 @@ LEASE = """
     WHERE target = %(target)s AND due_at <= clock.now AND (leased_until IS NULL OR leased_until <= clock.now)
     RETURNING marks, attempts, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp())
 """
+REMOVE = "DELETE FROM core_due WHERE target = %(target)s AND leased_until = %(until)s AND marks = %(marks)s"
+"""A statement of its own, since Django begins and commits a transaction around a DELETE."""
+# The marks are compared in SET: if the target is enqueued while this waits for its row, they are compared again.
+FINISH = """
+    UPDATE core_due
+    SET due_at = CASE WHEN marks = %(marks)s THEN coalesce(%(next_at)s::timestamptz, clock.now) ELSE clock.now END,
+        leased_until = CASE WHEN marks <> %(marks)s THEN clock.now + make_interval(secs => %(lease_s)s) END,
+        attempts = 0, error = '', updated_at = clock.now
+    FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
+    WHERE target = %(target)s AND leased_until = %(until)s
+    RETURNING marks, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp())
+"""
 
 
 @dataclass(frozen=True)
@@ -126,18 +138,32 @@ def _correction(difference: timedelta) -> timedelta:
 
 def finish(item: LeasedItem, next_at: datetime | None = None) -> bool:
     """Set the next time to `next_at`, or remove the row. Return False if the target was enqueued meanwhile."""
-    unchanged = _own_row(item).filter(marks=item.marks)
-    done = unchanged.delete()[0] if next_at is None else unchanged.update(due_at=next_at, **_fresh())
-    return bool(done) or not _own_row(item).update(due_at=database_now(), **_fresh())
+    return _finish(item, next_at, lease_s=None) is None
+
+
+def _finish(item: LeasedItem, next_at: datetime | None, *, lease_s: int | None) -> LeasedItem | None:
+    """Do as `finish`. If the target was enqueued meanwhile, lease it again for `lease_s` and return that lease; without
+    `lease_s` leave it due.
+
+    Nothing happens if the lease expired and another worker has leased the target.
+    """
+    own = {"target": item.target, "until": item.until, "marks": item.marks}
+    with connection.cursor() as cursor:
+        if next_at is None:
+            cursor.execute(REMOVE, own)
+            if cursor.rowcount:
+                return None
+        cursor.execute(FINISH, {**own, "next_at": next_at, "held": clock.frozen_at(), "lease_s": lease_s})
+        row = cursor.fetchone()
+    if row is None or row[0] == item.marks:
+        return None
+    marks, until, now = row
+    return LeasedItem(item.target, marks, 0, until, correction=_correction(now - clock.now()))
 
 
 def _own_row(item: LeasedItem) -> QuerySet[WorkItem]:
     """Return the row, or nothing if the lease expired and another worker has leased the target."""
     return WorkItem.objects.filter(target=item.target, leased_until=item.until)
-
-
-def _fresh() -> dict[str, Any]:
-    return {"leased_until": None, "attempts": 0, "error": "", "updated_at": database_now()}
 
 
 def fail(item: LeasedItem, error: Exception) -> float:
@@ -181,18 +207,19 @@ def process(target: str, reconcile: Callable[[str], datetime | None]) -> bool:
         return False
     with structlog.contextvars.bound_contextvars(target=target):
         for _ in range(MAX_CONSECUTIVE_RUNS - 1):
-            if _run(item, reconcile):
-                return True
-            if (again := lease(target)) is None:
+            again = _run(item, reconcile, lease_s=settings.LEASE_S)
+            if again is None:
                 return True
             item = again
-        if not _run(item, reconcile):
+        if _run(item, reconcile, lease_s=None):
             wakeups.send([target])
     return True
 
 
-def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None]) -> bool:
-    """Reconcile once; return False if the target is due again at once."""
+def _run(
+    item: LeasedItem, reconcile: Callable[[str], datetime | None], *, lease_s: int | None
+) -> LeasedItem | None:
+    """Reconcile once; return None, or what `_finish` returns if the target is due again at once."""
     try:
         with clock.corrected(item.correction):
             next_at = reconcile(item.target)
@@ -203,8 +230,8 @@ def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None]) -> bool:
     except Exception as error:
         log.exception("workqueue.failed", again_s=round(fail(item, error), 3))
     else:
-        return finish(item, next_at)
-    return True
+        return _finish(item, next_at, lease_s=lease_s)
+    return None
 
 
 def sweep() -> int:

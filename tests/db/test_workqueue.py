@@ -123,6 +123,28 @@ def test_a_finished_look_may_name_the_next_one():
     assert WorkItem.objects.get().due_at == later(30)
 
 
+@pytest.mark.parametrize("next_at", [None, NOON + timedelta(seconds=30)])
+def test_a_look_takes_two_statements_of_the_queue(next_at, django_assert_num_queries):
+    workqueue.enqueue(targets.platform(LOCAL))
+    with django_assert_num_queries(2):
+        workqueue.process("local/platform", lambda target: next_at)
+
+
+def test_a_look_that_follows_a_mark_takes_one_statement_more(django_assert_num_queries):
+    looks = []
+
+    def look(target):
+        looks.append(target)
+        if len(looks) == 1:
+            workqueue.enqueue(target)
+        return later(30)
+
+    workqueue.enqueue(targets.platform(LOCAL))
+    with django_assert_num_queries(4):  # one is the mark
+        workqueue.process("local/platform", look)
+    assert len(looks) == 2
+
+
 @pytest.mark.parametrize("at", [None, NOON + timedelta(hours=8)])
 def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
     looks = []
