@@ -12,18 +12,17 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Min, Q
 
 from allocations.cluster.manifests import lease
 from allocations.domain.held_time import Interval
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Ending, Facts, Phase, derive, failed_start, outcome
-from allocations.lifecycle import slot_numbers, spec_of_row
+from allocations.lifecycle import held_intervals, slot_numbers, spec_of_row
+from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation, Transition
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.limits import counting
-from quotas.metering.models import UsageInterval
 
 START_TRIES = 3
 # One statement needs no transaction around it.
@@ -138,14 +137,14 @@ def start_failed(row: Allocation, reason: str, detail: str) -> bool:
     return bool(changed)
 
 
-def record_time(row: Allocation, state: ObservedAllocation) -> bool:
+def record_time(row: Allocation, state: ObservedAllocation, intervals: HeldIntervals | None = None) -> bool:
     """Write how long the allocation was held, according to the ledger, and the end of its hours; return whether
-    something changed.
+    something changed. Without ``intervals``, the ledger is read.
 
     The end of what is being released stays as it was.
     """
     earlier = spec_of_row.time(row)
-    held = earlier.held.with_intervals(_intervals(row, state))
+    held = earlier.held.with_intervals(_intervals(row, state, intervals or held_intervals.read(row.pk)))
     changes: dict[str, Any] = {"held_before": held.before, "held_until": held.until, "held_since": held.since}
     if row.hours is not None and row.desired == Allocation.Desired.HELD:
         changes["ends_at"] = replace(earlier, held=held).end
@@ -159,31 +158,31 @@ def record_time(row: Allocation, state: ObservedAllocation) -> bool:
     return bool(changed)
 
 
-def _intervals(row: Allocation, state: ObservedAllocation) -> list[Interval]:
+def _intervals(row: Allocation, state: ObservedAllocation, intervals: HeldIntervals) -> list[Interval]:
     """Return the time in which the allocation was held, as far as it is not counted yet.
 
     What is held with admin access is in no interval of the ledger, so its present hold is as the cluster shows it.
     """
-    rows = UsageInterval.objects.filter(holder_id=row.pk)
-    if row.held_until is not None:
-        rows = rows.filter(Q(end=None) | Q(end__gt=row.held_until))
-    found = list(rows.values_list("start", "end"))
+    found: list[Interval] = [(interval.start, interval.end) for interval in intervals.latest]
     if state.held and not any(one.is_charged for one in state.held):
         begins = [one.since for one in state.held if one.since]
         found.append((row.held_since or min(begins, default=state.facts.now), None))
-    elif row.held_since is not None and not found and not UsageInterval.objects.filter(holder_id=row.pk).exists():
+    elif row.held_since is not None and intervals.first_start is None:
         found.append((row.held_since, state.facts.now))
     return found
 
 
-def record_phase(row: Allocation, state: ObservedAllocation) -> None:
-    """Write the derived phase; if phase or reason changed, append a Transition with the object that shows it."""
+def record_phase(row: Allocation, state: ObservedAllocation, intervals: HeldIntervals | None = None) -> None:
+    """Write the derived phase; if phase or reason changed, append a Transition with the object that shows it.
+
+    Without ``intervals``, the ledger is read where the start of the hold is not known yet.
+    """
     verdict = derive(state.facts)
     held_at = row.held_at
     ended = verdict.phase is Phase.ENDED
     # A hold may have started and ended between two reconciles, and only the ledger has it.
     if held_at is None and (state.occupied or ended or row.held_until is not None):
-        held_at = UsageInterval.objects.filter(holder_id=row.pk).aggregate(first=Min("start"))["first"]
+        held_at = (intervals or held_intervals.read(row.pk)).first_start
     # An ended allocation stays ended: a pod observed later is deleted, and neither reopens nor ends it again.
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None
@@ -200,7 +199,8 @@ def record_phase(row: Allocation, state: ObservedAllocation) -> None:
     if is_new:
         changes |= {"phase": verdict.phase.value, "reason": verdict.reason, "message": verdict.message[:1000]}
         if verdict.phase != row.phase:
-            changes["phase_since"] = now
+            # The time of ``assess``: with another one the start deadline, counted from it, would be written again.
+            changes["phase_since"] = state.facts.now
     elif is_end:
         last = row.transitions.filter(type="end").last()
         changes |= {

@@ -16,10 +16,11 @@ from allocations.domain.objects import Applied, ObservedObject, Ref, ResolvedSpe
 from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import Phase
-from allocations.lifecycle import slot_numbers, spec_of_row, transitions
+from allocations.lifecycle import held_intervals, slot_numbers, spec_of_row, transitions
+from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import deadlines, device_affinity, mirror, recovery
+from allocations.reconcile import allocation_state, deadlines, device_affinity, mirror, recovery
 from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
@@ -54,37 +55,41 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     Raises ClusterUnavailable, ClusterRefused, MirrorStale.
     """
     with advisory_lock("allocation", id_):
-        row = spec_of_row.rows().filter(pk=id_, project__cluster=client.cluster).first()
-        if row is None:
+        recorded = allocation_state.read(client.cluster, id_)
+        if recorded is None:
             return None
-        if row.ended_at is not None:
+        was_ended, number = recorded.row.ended_at is not None, recorded.row.number
+        if was_ended:
             mirror.require_recent(client.cluster)
-        number_wait = _assign_number(row)
+        number_wait = _assign_number(recorded.row)
+        if was_ended or recorded.row.number != number:
+            recorded = allocation_state.read(client.cluster, id_)
+            assert recorded is not None
+        row, snapshot, applied, intervals = recorded
         spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
-        snapshot, applied = mirror.of_allocation_and_applied(row, target)
         found = snapshot.get(lease.ref(spec))
         if row.ended_at is not None and _name_is_of_another(row, found):
             return None
         if row.ended_at is None and found is not None and recovery.end_if_superseded(row, found, applied):
             return None
         state = _assess(row, spec, snapshot, applied, number_wait)
-        if transitions.record_time(row, state):
+        if transitions.record_time(row, state, intervals):
             spec = spec_of_row.resolved_spec(row)
         if deadlines.apply(row, spec, state) or _claim_exceeds_lease(row, state):
             state = _assess(row, spec, snapshot, applied, number_wait)
         if device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
             state = _assess(row, spec, snapshot, applied, number_wait)
-        is_metered = _open_intervals(row, state, snapshot)
+        is_metered, intervals = _open_intervals(row, state, snapshot, intervals)
         opens = state.is_usable and not state.facts.listed
         if not opens:
-            transitions.record_phase(row, state)
+            transitions.record_phase(row, state, intervals)
         if hold.needs_project(spec, state, snapshot):
             reconcile_project(spec.project, client)
         elif hold.needs_quota(spec, state, snapshot):
             apply_hold_quota(spec, snapshot, client)
         if opens:
-            transitions.record_phase(row, state.with_guard_open())
+            transitions.record_phase(row, state.with_guard_open(), intervals)
         desired = hold.desired_state(spec, state, snapshot, applied)
         try:
             apply(client, plan(desired, snapshot, applied), target)
@@ -107,21 +112,25 @@ def _name_is_of_another(row: Allocation, found: ObservedObject | None) -> bool:
     return Allocation.objects.filter(project=row.project_id, name=row.name, ended_at=None).exists()
 
 
-def _open_intervals(row: Allocation, state: ObservedAllocation, snapshot: Snapshot) -> bool:
-    """Open the intervals that the watcher could not open; return False while another holder's interval on a slot is
-    open.
+def _open_intervals(
+    row: Allocation, state: ObservedAllocation, snapshot: Snapshot, intervals: HeldIntervals
+) -> tuple[bool, HeldIntervals]:
+    """Open the intervals that the watcher could not open. Return whether that was possible: it is not while another
+    holder's interval on a slot is open; and the allocation's intervals as they are then.
 
     If nothing of a released allocation is left, close its open intervals now, flagged estimated.
     """
     if state.facts.released and state.facts.nothing_left:
         ledger.close_all(row, at=state.facts.now)
     try:
-        if state.held and ledger.open_held([row], snapshot, at=state.facts.now):
-            transitions.record_time(row, state)
+        known = {row.pk: dict(intervals.by_open_slot)}
+        if state.held and ledger.open_held([row], snapshot, at=state.facts.now, intervals=known):
+            intervals = held_intervals.read(row.pk)
+            transitions.record_time(row, state, intervals)
     except SlotHeld as error:
         log.warning("ledger.slot_held", error=str(error))
-        return False
-    return True
+        return False, intervals
+    return True, intervals
 
 
 def _assign_number(row: Allocation) -> str:

@@ -1,13 +1,15 @@
 """Reads the mirror: objects as last observed, as a Snapshot for the pure packages."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Subquery, TextField, Value
 from django.db.models.fields.json import KT
+from django.db.models.functions import Concat
 
 from allocations.cluster import names
 from allocations.cluster.kinds import INVENTORY
@@ -58,14 +60,15 @@ def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
 
 def _snapshot(cluster: str, rows: QuerySet[MirrorObject]) -> Snapshot:
     """Return the rows as a Snapshot; one query."""
-    return _of_parts(*read_tables(*_parts(cluster, rows)))
+    return of_parts(*read_tables(*_parts(cluster, rows)))
 
 
 def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns]:
     return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), POSITION)
 
 
-def _of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]]) -> Snapshot:
+def of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]]) -> Snapshot:
+    """Return the Snapshot from what was read of the parts of objects and positions."""
     return Snapshot(map(_of_values, objects), {kind: version for kind, version, _ in positions})
 
 
@@ -74,12 +77,25 @@ def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocatio
     return _snapshot(cluster, _of_allocations(cluster, namespace, allocations))
 
 
-def of_allocation_and_applied(allocation: Allocation, target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
-    """Return what ``of_allocations`` returns for one allocation, and what was applied for its target; one query."""
-    project = allocation.project
-    rows = _of_allocations(project.cluster_id, project.namespace, [allocation])
-    *observed, records = read_tables(*_parts(project.cluster_id, rows), applied.part(target))
-    return _of_parts(*observed), applied.of_rows(records)
+def parts_of_allocation(cluster: str, id_: UUID | str) -> tuple[Columns, Columns]:
+    """Return what to read for the Snapshot that ``of_allocations`` returns for one allocation, before its row is read
+    (``portal.core.reading``).
+    """
+    allocation = Allocation.objects.filter(pk=id_)
+    return parts_of_allocations(cluster, Subquery(allocation.values("project__namespace")), allocation)
+
+
+def parts_of_allocations(
+    cluster: str, namespaces: Collection[str] | Subquery, allocations: QuerySet[Allocation]
+) -> tuple[Columns, Columns]:
+    """Return what to read for a Snapshot of some allocations of some namespaces, all pods of their classes, and the
+    shared objects.
+    """
+    hold_class = Concat(Value(names.HOLD_SLOT), "number", output_field=TextField())
+    classes = allocations.exclude(number=None).values(hold_class=hold_class)
+    own = Q(allocation__in=Subquery(allocations.values("name"))) | Q(kind="Pod", pod_class__in=Subquery(classes))
+    rows = of_cluster(cluster).annotate(pod_class=KT("facts__class"))
+    return _parts(cluster, rows.filter(Q(namespace__in=namespaces) & (own | Q(kind__in=SHARED))))
 
 
 def _of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> QuerySet[MirrorObject]:
@@ -112,7 +128,7 @@ def of_project_and_applied(cluster: str, namespace: str, target: Target) -> tupl
     parts = _parts(cluster, _of_project(cluster, namespace))
     objects, positions, records = read_tables(*parts, applied.part(target))
     _require_recent(next((datetime.fromisoformat(at) for kind, _, at in positions if kind == "Workload"), None))
-    return _of_parts(objects, positions), applied.of_rows(records)
+    return of_parts(objects, positions), applied.of_rows(records)
 
 
 def _of_project(cluster: str, namespace: str) -> QuerySet[MirrorObject]:

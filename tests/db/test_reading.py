@@ -1,12 +1,20 @@
 """Rows of several tables in one statement."""
 
 from datetime import timedelta
+from decimal import Decimal
+from operator import attrgetter
 
 import pytest
 
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation
 from portal.core import clock
 from portal.core.models import Heartbeat, WorkItem
-from portal.core.reading import Columns, read_tables
+from portal.core.reading import Columns, Rows, read_tables
+from quotas.metering.models import UsageInterval
+from tests.support.fleet import allocate, fleet
+from tests.support.pages import held
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 
@@ -38,3 +46,28 @@ def test_conditions_and_their_parameters_stay_with_their_part(rows):
 def test_a_part_that_cannot_have_rows_is_empty(rows):
     none = WorkItem.objects.filter(target__in=[])
     assert read_tables(Columns(none, ("target",)), Columns(Heartbeat.objects.none(), ("name",))) == [[], []]
+
+
+def fields(row):
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def test_rows_are_read_as_django_reads_them_with_their_relations(team, project, django_assert_num_queries):
+    fleet(team)
+    made = held(allocate(person(team), project, hours=Decimal("2.500000")))
+    Allocation.objects.filter(pk=made.pk).update(held_before=-timedelta(days=3, microseconds=5), purpose='a "quote"')
+    expected, interval = spec_of_row.rows().get(), UsageInterval.objects.get()
+    with django_assert_num_queries(1):
+        [found], [metered] = read_tables(Rows(spec_of_row.rows()), Rows(UsageInterval.objects.all()))
+        for path in ("pk", "requested_by", "offering", "offering.flavor", "project", "project.team.department"):
+            read, queried = attrgetter(path)(found), attrgetter(path)(expected)
+            assert read == queried
+            assert path == "pk" or fields(read) == fields(queried)
+    assert fields(found) == fields(expected)
+    assert str(found.hours) == str(expected.hours)
+    assert fields(metered) == fields(interval)
+
+
+def test_rows_that_cannot_exist_are_none(django_assert_num_queries):
+    with django_assert_num_queries(1):
+        assert read_tables(Rows(spec_of_row.rows().none()), Rows(UsageInterval.objects.filter(slot="x"))) == [[], []]

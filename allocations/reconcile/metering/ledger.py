@@ -38,16 +38,24 @@ def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
     return found
 
 
-def sync(rows: Sequence[Allocation], snapshot: Snapshot, before: Snapshot | None, *, at: datetime) -> set[UUID]:
+def sync(
+    rows: Sequence[Allocation],
+    snapshot: Snapshot,
+    before: Snapshot | None,
+    *,
+    at: datetime,
+    intervals: Open | None = None,
+) -> set[UUID]:
     """Open and close intervals of ``rows`` so that the ledger agrees with ``snapshot``; return the changed allocations.
 
     ``rows`` need the relations of ``spec_of_row.rows()``. ``before`` is the state before a watched change, which
     happened ``at``; None after a list: then intervals close at the last observation ``at``, flagged estimated.
-    Intervals are closed first, so that a device is never charged to two allocations at once.
+    Intervals are closed first, so that a device is never charged to two allocations at once. Without ``intervals``, the
+    open ones are read.
 
     Raises SlotHeld if another holder's interval on a slot is still open.
     """
-    intervals = _open(rows)
+    intervals = _open(rows) if intervals is None else intervals
     closed = _close_gone(rows, snapshot, intervals, at=at, live=before is not None)
     return closed | _open_held(rows, snapshot, before, intervals, at=at, may_reopen=True)
 
@@ -62,11 +70,13 @@ def is_same_hold(row: Allocation, before: Snapshot, after: Snapshot) -> bool:
     )
 
 
-def open_held(rows: Sequence[Allocation], snapshot: Snapshot, *, at: datetime) -> set[UUID]:
+def open_held(
+    rows: Sequence[Allocation], snapshot: Snapshot, *, at: datetime, intervals: Open | None = None
+) -> set[UUID]:
     """Open the missing intervals, and close none, since ``snapshot`` may be older than the ledger; return the changed
-    allocations.
+    allocations. Without ``intervals``, the open ones are read.
     """
-    return _open_held(rows, snapshot, None, _open(rows), at=at)
+    return _open_held(rows, snapshot, None, _open(rows) if intervals is None else intervals, at=at)
 
 
 def with_missing_intervals(rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]) -> set[UUID]:
