@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from django.db import OperationalError, connection, transaction
@@ -13,6 +14,9 @@ from portal.core.errors import Retryable
 RowT = TypeVar("RowT")
 RowLock = Callable[[RowT], RowT]
 """Returns the row as it is now, kept from others until the transaction ends; raises where that is not what was read."""
+
+
+_held: ContextVar[frozenset[int]] = ContextVar("held_locks", default=frozenset())
 
 
 def unlocked(row: RowT) -> RowT:
@@ -31,9 +35,13 @@ def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iter
     """Hold the lock `key` during the block; raise Retryable if another session keeps it for longer than `wait_s`.
 
     A `shared` lock keeps out exclusive ones only. In a transaction the lock is held until the transaction ends, so that
-    the next holder sees what was written; otherwise until the end of the block.
+    the next holder sees what was written; otherwise until the end of the block. In a block of `holding` this one, it is
+    held already.
     """
     id_, suffix = lock_id(*key), "_shared" if shared else ""
+    if id_ in _held.get():
+        yield
+        return
     if connection.in_atomic_block:
         _acquire(f"pg_advisory_xact_lock{suffix}", id_, key, wait_s)
         yield
@@ -44,6 +52,16 @@ def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iter
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%s)", [id_])
+
+
+@contextmanager
+def holding(id_: int) -> Iterator[None]:
+    """Have `advisory_lock` take the lock with this number as held: the caller took it in a statement of its own."""
+    token = _held.set(_held.get() | {id_})
+    try:
+        yield
+    finally:
+        _held.reset(token)
 
 
 def take_session_lock(*key: str) -> bool:

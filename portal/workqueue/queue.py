@@ -5,7 +5,8 @@ necessary, and stays until a worker has done it. A Celery message only wakes a w
 the row within `SWEEP_S`, or as soon as a worker is connected to the broker again.
 
 How a worker processes a target:
-1. `lease` reserves it for `LEASE_S`, so that two workers, or the same message delivered twice, process it once.
+1. `lease` reserves it for `LEASE_S`, so that two workers, or the same message delivered twice, process it once. The
+   same statement takes the advisory lock of its reconcile if it is free, and that of step 3 releases it.
 2. The worker reconciles it.
 3. `finish` removes the row or sets the next time; `fail` sets a later one, with exponential back-off.
 If the target is enqueued between steps 1 and 3, `marks` is raised and no message is sent. Step 3 sees the higher number
@@ -17,10 +18,10 @@ All times are PostgreSQL's, so a machine with a wrong clock does not delay or re
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from django.conf import settings
@@ -41,6 +42,7 @@ from django.db.models.functions import Now
 
 from portal.core import clock
 from portal.core.errors import Permanent, Retryable
+from portal.core.locks import holding
 from portal.core.models import WorkItem
 from portal.workqueue import wakeups
 from portal.workqueue.targets import Target
@@ -68,9 +70,13 @@ LEASE = """
     UPDATE core_due SET leased_until = clock.now + make_interval(secs => %(lease_s)s), updated_at = clock.now
     FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     WHERE target = %(target)s AND due_at <= clock.now AND (leased_until IS NULL OR leased_until <= clock.now)
-    RETURNING marks, attempts, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp())
+    RETURNING marks, attempts, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp()),
+        pg_try_advisory_lock(%(lock)s)
 """
-REMOVE = "DELETE FROM core_due WHERE target = %(target)s AND leased_until = %(until)s AND marks = %(marks)s"
+REMOVE = """
+    DELETE FROM core_due WHERE target = %(target)s AND leased_until = %(until)s AND marks = %(marks)s
+    RETURNING pg_advisory_unlock(%(lock)s)
+"""
 """A statement of its own, since Django begins and commits a transaction around a DELETE."""
 # The marks are compared in SET: if the target is enqueued while this waits for its row, they are compared again.
 FINISH = """
@@ -80,7 +86,8 @@ FINISH = """
         attempts = 0, error = '', updated_at = clock.now
     FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     WHERE target = %(target)s AND leased_until = %(until)s
-    RETURNING marks, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp())
+    RETURNING marks, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp()),
+        CASE WHEN leased_until IS NULL THEN pg_advisory_unlock(%(lock)s) END
 """
 
 
@@ -94,6 +101,8 @@ class LeasedItem:
     until: datetime
     correction: timedelta
     """What to add to this machine's clock to get the database's."""
+    lock: int | None = None
+    """The number of the advisory lock that the lease took; None if it asked for none, or if another session has it."""
 
 
 def enqueue(*targets: Target, at: datetime | None = None) -> None:
@@ -117,15 +126,18 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
         transaction.on_commit(lambda: wakeups.send(idle, priority), robust=True)
 
 
-def lease(target: str) -> LeasedItem | None:
-    """Lease the target if it is due; return None if it is not, or if another worker has it."""
+def lease(target: str, lock: int | None = None) -> LeasedItem | None:
+    """Lease the target if it is due, and take the advisory lock with this number if it is free; return None if the
+    target is not due, or if another worker has it.
+    """
+    times = {"held": clock.frozen_at(), "lease_s": settings.LEASE_S}
     with connection.cursor() as cursor:
-        cursor.execute(LEASE, {"target": target, "held": clock.frozen_at(), "lease_s": settings.LEASE_S})
+        cursor.execute(LEASE, {"target": target, "lock": lock, **times})
         row = cursor.fetchone()
     if row is None:
         return None
-    marks, attempts, until, now = row
-    return LeasedItem(target, marks, attempts, until, correction=_correction(now - clock.now()))
+    marks, attempts, until, now, has_lock = row
+    return LeasedItem(target, marks, attempts, until, _correction(now - clock.now()), lock if has_lock else None)
 
 
 def _correction(difference: timedelta) -> timedelta:
@@ -147,7 +159,7 @@ def _finish(item: LeasedItem, next_at: datetime | None, *, lease_s: int | None) 
 
     Nothing happens if the lease expired and another worker has leased the target.
     """
-    own = {"target": item.target, "until": item.until, "marks": item.marks}
+    own = {"target": item.target, "until": item.until, "marks": item.marks, "lock": item.lock}
     with connection.cursor() as cursor:
         if next_at is None:
             cursor.execute(REMOVE, own)
@@ -155,10 +167,19 @@ def _finish(item: LeasedItem, next_at: datetime | None, *, lease_s: int | None) 
                 return None
         cursor.execute(FINISH, {**own, "next_at": next_at, "held": clock.frozen_at(), "lease_s": lease_s})
         row = cursor.fetchone()
-    if row is None or row[0] == item.marks:
+    if row is None:
+        _unlock(item)
         return None
-    marks, until, now = row
-    return LeasedItem(item.target, marks, 0, until, correction=_correction(now - clock.now()))
+    marks, until, now, _ = row
+    if marks == item.marks:
+        return None
+    return LeasedItem(item.target, marks, 0, until, _correction(now - clock.now()), item.lock)
+
+
+def _unlock(item: LeasedItem) -> None:
+    if item.lock is not None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [item.lock])
 
 
 def _own_row(item: LeasedItem) -> QuerySet[WorkItem]:
@@ -178,6 +199,7 @@ def fail(item: LeasedItem, error: Exception) -> float:
     _own_row(item).update(
         due_at=again, leased_until=None, attempts=item.attempts + 1, error=str(error)[:2000], updated_at=database_now()
     )
+    _unlock(item)
     return wait_s
 
 
@@ -197,15 +219,16 @@ def backoff(attempts: int) -> float:
     return full * random.uniform(0.75, 1.0)  # noqa: S311 (spreads retries, guards nothing)
 
 
-def process(target: str, reconcile: Callable[[str], datetime | None]) -> bool:
+def process(target: str, reconcile: Callable[[str], datetime | None], lock: int | None = None) -> bool:
     """Lease the target and call `reconcile(target)`, which returns when to run next; return False if it was not leased.
 
+    `lock` is the number of the advisory lock under which `reconcile` works: it need not wait for it if it is free.
     An exception is recorded on the row and not raised: the row schedules the retry.
     """
-    item = lease(target)
+    item = lease(target, lock)
     if item is None:
         return False
-    with structlog.contextvars.bound_contextvars(target=target):
+    with structlog.contextvars.bound_contextvars(target=target), _session_ends_with_an_error():
         for _ in range(MAX_CONSECUTIVE_RUNS - 1):
             again = _run(item, reconcile, lease_s=settings.LEASE_S)
             if again is None:
@@ -216,12 +239,20 @@ def process(target: str, reconcile: Callable[[str], datetime | None]) -> bool:
     return True
 
 
-def _run(
-    item: LeasedItem, reconcile: Callable[[str], datetime | None], *, lease_s: int | None
-) -> LeasedItem | None:
+@contextmanager
+def _session_ends_with_an_error() -> Iterator[None]:
+    """Close the connection if the block raises, since its session may have an advisory lock then."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None], *, lease_s: int | None) -> LeasedItem | None:
     """Reconcile once; return None, or what `_finish` returns if the target is due again at once."""
     try:
-        with clock.corrected(item.correction):
+        with clock.corrected(item.correction), nullcontext() if item.lock is None else holding(item.lock):
             next_at = reconcile(item.target)
     except Retryable as error:
         log.warning("workqueue.retry", error=str(error), again_s=round(fail(item, error), 3))

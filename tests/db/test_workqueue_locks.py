@@ -1,14 +1,19 @@
 """Advisory locks between real sessions of PostgreSQL."""
 
 import threading
+from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import InternalError, connection, transaction
 
+from allocations.reconcile.engine import dispatch
+from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock, lock_id
+from portal.core.models import WorkItem
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+from portal.workqueue.targets import Target
 from tests.support.clusters import LOCAL
 
 
@@ -95,3 +100,83 @@ def test_of_eight_workers_one_gets_the_target(transactional_db):
         thread.join(10)
     assert len([one for one in taken if one]) == 1
     assert len(taken) == 8
+
+
+LOCK = lock_id("platform")
+
+
+def look_again_later(target):
+    return clock.now() + timedelta(minutes=1)
+
+
+def look_in_vain(target):
+    raise Retryable("not yet")
+
+
+def look_that_is_marked(target):
+    if not looks:
+        workqueue.enqueue(targets.platform(LOCAL))
+    looks.append(held_locks())
+
+
+looks: list[int] = []
+
+
+@pytest.mark.parametrize("look", [lambda target: None, look_again_later, look_in_vain, look_that_is_marked])
+def test_the_lock_that_came_with_a_lease_is_held_during_the_look_and_free_afterwards(look, transactional_db):
+    looks.clear()
+
+    def locked(target):
+        assert held_locks() == 1
+        with advisory_lock("platform"):
+            assert held_locks() == 1
+        assert held_locks() == 1
+        return look(target)
+
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert workqueue.process("local/platform", locked, LOCK)
+    assert not WorkItem.objects.exclude(error="").exclude(error="not yet").exists()
+    assert held_locks() == 0
+
+
+def test_the_lock_is_free_after_a_look_whose_lease_expired(transactional_db, settings):
+    def long(target):
+        WorkItem.objects.update(leased_until=None)
+
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", long, LOCK)
+    assert held_locks() == 0
+
+
+def test_the_lock_is_free_after_a_look_that_the_queue_could_not_record(transactional_db):
+    def look(target):
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
+
+    workqueue.enqueue(targets.platform(LOCAL))
+    with pytest.raises(InternalError, match="read-only"):
+        workqueue.process("local/platform", look, LOCK)
+    assert held_locks() == 0
+
+
+def test_a_look_waits_for_a_lock_that_did_not_come_with_its_lease(held_elsewhere):
+    def look(target):
+        with advisory_lock("platform", wait_s=0.1):
+            pass
+
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", look, LOCK)
+    assert "locked by someone else" in WorkItem.objects.get().error
+    held_elsewhere.set()
+
+
+@pytest.mark.parametrize("kind", ["allocation:7a", "project:vision", "platform", "inventory", "leases"])
+def test_a_target_is_leased_with_the_lock_of_its_controller(kind, transactional_db, monkeypatch):
+    def controller(*_):
+        taken.append(held_locks())
+
+    taken: list[int] = []
+    monkeypatch.setattr(dispatch, "reconcile_target", controller)
+    workqueue.enqueue(Target(f"{LOCAL}/{kind}"))
+    assert dispatch.process(f"{LOCAL}/{kind}")
+    assert taken == [1]

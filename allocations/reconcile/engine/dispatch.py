@@ -10,13 +10,25 @@ from allocations.reconcile.job_events import tell_flavor
 from allocations.reconcile.platform import reconcile_platform
 from allocations.reconcile.project import reconcile_project
 from allocations.reconcile.recovery import reconcile_adoption
+from portal.core.locks import lock_id
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
 
 def process(target: str) -> bool:
     """Reconcile a target if it is due; return False if it is not, or if another worker has it."""
-    return workqueue.process(target, reconcile_target)
+    return workqueue.process(target, reconcile_target, _lock(target))
+
+
+def _lock(target: str) -> int | None:
+    """Return the number of the advisory lock that the target's controller takes, or None if it takes none."""
+    cluster, kind, key = targets.parse(target)
+    match kind:
+        case "allocation" | "project":
+            return lock_id(kind, key)
+        case "platform" | "inventory" | "leases":
+            return lock_id(f"{targets.of_cluster(cluster)}{kind}")
+    return None
 
 
 def reconcile_target(target: str) -> datetime | None:
