@@ -19,6 +19,7 @@ from django.db.models.functions import Greatest
 from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock
+from portal.core.reading import Rows, read_tables
 from quotas.metering.models import UsageInterval
 
 
@@ -68,31 +69,34 @@ def open_interval(
     2. Raises SlotHeld if another interval is open on the slot.
     3. A start before the slot's last end is moved to it, so that no second is charged twice.
     """
-    with transaction.atomic(), advisory_lock("slot", slot):
-        known = UsageInterval.objects.filter(pk=key).first()
-        if known:
-            return known
-        latest = UsageInterval.objects.filter(slot=slot).order_by(F("end").desc(nulls_first=True)).first()
-        if latest and latest.end is None:
-            raise SlotHeld(slot, latest.holder_id)
-        last_end = latest.end if latest else None
-        values = asdict(attribution)
-        share: Fraction = values.pop("gpu_share")
-        cluster = values.pop("cluster")
-        return UsageInterval.objects.create(
-            key=key,
-            holder_id=holder_id,
-            cluster_id=cluster,
-            slot=slot,
-            start=max(at, last_end) if last_end else at,
-            estimated_start=estimated,
-            gpu_share_numerator=share.numerator,
-            gpu_share_denominator=share.denominator,
-            count=quantity,
-            source_start=dict(evidence),
-            recorded_at=clock.now(),
-            **values,
-        )
+    # Without a savepoint, since SlotHeld, after which a caller goes on, is raised outside of the block.
+    with transaction.atomic(savepoint=False), advisory_lock("slot", slot):
+        of_slot = UsageInterval.objects.filter(slot=slot).order_by(F("end").desc(nulls_first=True))
+        known, latest = read_tables(Rows(UsageInterval.objects.filter(pk=key)), Rows(of_slot[:1]))
+        found: UsageInterval | None = next(iter(known), None)
+        last: UsageInterval | None = next(iter(latest), None)
+        if found is None and (last is None or last.end is not None):
+            values = asdict(attribution)
+            share: Fraction = values.pop("gpu_share")
+            cluster = values.pop("cluster")
+            found = UsageInterval.objects.create(
+                key=key,
+                holder_id=holder_id,
+                cluster_id=cluster,
+                slot=slot,
+                start=max(at, last.end) if last and last.end else at,
+                estimated_start=estimated,
+                gpu_share_numerator=share.numerator,
+                gpu_share_denominator=share.denominator,
+                count=quantity,
+                source_start=dict(evidence),
+                recorded_at=clock.now(),
+                **values,
+            )
+    if found is not None:
+        return found
+    assert last is not None
+    raise SlotHeld(slot, last.holder_id)
 
 
 def close_interval(
