@@ -5,27 +5,26 @@ the watcher lists again and repeats the batch. An observation has the object's r
 changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 import structlog
-from django.db import transaction
+from django.db import connection, transaction
 
 from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import Kind, Observation
 from allocations.domain.objects import Ref
-from allocations.lifecycle import spec_of_row
-from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
-from allocations.reconcile import change_targets, mirror
-from allocations.reconcile.engine import applied as applied_objects
+from allocations.models import AppliedObject, MirrorObject, WatchState
+from allocations.reconcile import batch_state, change_targets, mirror
+from allocations.reconcile.batch_state import SHOW_HOLDS, BatchState
 from allocations.reconcile.engine.plan import DELETED
 from allocations.reconcile.metering import capacity_ledger, foreign_use, job_ledger, ledger, pod_ends
 from allocations.reconcile.metering.foreign_use import Snapshots, UseChange
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.usage_pace import UsagePace
-from portal.core.reading import Columns, read_tables
+from allocations.reconcile.watch_epoch import EpochOver
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -33,26 +32,40 @@ from quotas.metering import outages
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
+SYNC = """
+    WITH epoch AS (
+        SELECT FROM allocations_watchepoch WHERE cluster_id = %(cluster)s AND number = %(epoch)s FOR UPDATE
+    )
+    INSERT INTO allocations_watchstate (cluster_id, kind, resource_version, synced_at)
+    SELECT %(cluster)s, state.*
+    FROM unnest(%(kinds)s::text[], %(revisions)s::bigint[], %(times)s::timestamptz[]) AS state
+    WHERE %(epoch)s::int IS NULL OR EXISTS (SELECT FROM epoch)
+    ON CONFLICT (cluster_id, kind) DO UPDATE
+    SET resource_version = excluded.resource_version, synced_at = excluded.synced_at
+"""
 BATCH_SIZE = 500
 """Number of objects of a list that are recorded at once."""
-SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
-"""Kinds that show whether a slice is held (``allocations.cluster.backends``); a lease only reserves."""
 SHOW_LEDGER = SHOW_HOLDS | {"Workload", "Node", "ResourceSlice"}
 """Kinds from which the ledger is written."""
 
 
-def record_observations(cluster: str, observations: Sequence[Observation], usage: UsagePace | None = None) -> int:
+def record_observations(
+    cluster: str, observations: Sequence[Observation], usage: UsagePace | None = None, epoch: int | None = None
+) -> int:
     """Record a batch of observations in order; return how many changed fields that the portal reads.
 
-    Changes of foreign use are left to ``usage`` to enqueue; without it they enqueue the inventory at once.
+    Changes of foreign use are left to ``usage`` to enqueue; without it they enqueue the inventory at once. With
+    ``epoch``, others are kept from writing the mirror until the transaction ends.
+
+    Raises EpochOver, with nothing recorded, if the epoch is over.
     """
     if not observations:
         return 0
     with transaction.atomic(savepoint=False):
-        rows, applied = _recorded(cluster, {o.ref for o in observations})
+        state = batch_state.read(cluster, observations, epoch)
+        rows, applied, holders = state.rows, state.applied, state.holders
         observations = list(with_kept_facts(observations, rows))
-        changes = [Change(o, rows.get(o.ref)) for o in observations]
-        holders = _holders(cluster, changes)
+        state.read_holders_of(Change(o, rows.get(o.ref)) for o in observations)
         affected: set[Target] = set()
         relevant: list[Change] = []
         uses: list[UseChange] = []
@@ -60,15 +73,15 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
             change = Change(observation, rows.get(observation.ref))
             if change.is_stale or not change.is_relevant:
                 continue
-            rows[observation.ref] = _write(cluster, change)
+            state.wrote(observation.ref, _write(cluster, change))
             relevant.append(change)
             job_ledger.record(cluster, observation, change.old)
             if observation.live:
                 capacity_ledger.record(cluster, [change])
             concerned = _concerned(change, holders)
-            snapshots = _snapshots(cluster, change, concerned)
+            snapshots = _snapshots(state, change, concerned)
             is_known = change_targets.is_own_write(change, applied)
-            affected |= _sync_ledger(cluster, change, concerned, snapshots, is_known=is_known)
+            affected |= _sync_ledger(state, change, concerned, snapshots, is_known=is_known)
             uses.append(foreign_use.change_of(cluster, change, holders, concerned, snapshots))
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
@@ -86,17 +99,17 @@ def record_observations(cluster: str, observations: Sequence[Observation], usage
     return len(relevant)
 
 
-def record_sync(cluster: str, *states: tuple[Kind, int, datetime]) -> None:
-    """Record that the cluster's mirror of each kind is complete up to this revision, at this time."""
-    WatchState.objects.bulk_create(
-        [
-            WatchState(cluster_id=cluster, kind=kind.name, resource_version=revision, synced_at=at)
-            for kind, revision, at in states
-        ],
-        update_conflicts=True,
-        unique_fields=["cluster", "kind"],
-        update_fields=["resource_version", "synced_at"],
-    )
+def record_sync(cluster: str, *states: tuple[Kind, int, datetime], epoch: int | None = None) -> None:
+    """Record that the cluster's mirror of each kind is complete up to this revision, at this time.
+
+    Raises EpochOver, with nothing recorded, if there is an ``epoch`` and it is over. One statement.
+    """
+    kinds, revisions, times = map(list, zip(*states, strict=True))
+    values = {"cluster": cluster, "epoch": epoch, "revisions": revisions, "times": times}
+    with connection.cursor() as cursor:
+        cursor.execute(SYNC, {**values, "kinds": [kind.name for kind in kinds]})
+        if epoch is not None and not cursor.rowcount:
+            raise EpochOver(f"epoch {epoch} is over")
 
 
 def record_list(
@@ -165,33 +178,6 @@ def reset_revisions(cluster: str) -> None:
     applied.filter(intent=DELETED).update(intent="")
 
 
-def _recorded(cluster: str, refs: Collection[Ref]) -> tuple[dict[Ref, MirrorObject | None], dict[Ref, AppliedObject]]:
-    """Return the mirror's rows of the objects, and what was applied of them; one query. Times are left out."""
-    kinds, names = {r.kind for r in refs}, {r.name for r in refs}
-    rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=names)
-    records = change_targets.applied_objects(cluster, refs)
-    columns, record_columns = ("pk", *mirror.COLUMNS), ("target", *applied_objects.COLUMNS)
-    found, recorded = read_tables(Columns(rows, columns), Columns(records, record_columns))
-    mirrored = (MirrorObject(cluster_id=cluster, **dict(zip(columns, values, strict=True))) for values in found)
-    applied = (AppliedObject(**dict(zip(record_columns, values, strict=True))) for values in recorded)
-    return (
-        {ref: row for row in mirrored if (ref := Ref(row.kind, row.namespace, row.name)) in refs},
-        {Ref(record.kind, record.namespace, record.name): record for record in applied},
-    )
-
-
-def _holders(cluster: str, changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:
-    """Return the allocations that the batch refers to, by namespace and name: of each name the live one, else the one
-    that ended last. One query.
-    """
-    pairs = {(c.new.ref.namespace, name) for c in changes if c.is_relevant for name in c.allocations}
-    if not pairs:
-        return {}
-    namespaces, names = {namespace for namespace, _ in pairs}, {name for _, name in pairs}
-    rows = spec_of_row.rows().filter(project__cluster=cluster, project__namespace__in=namespaces, name__in=names)
-    return {pair: row for row in spec_of_row.of_names(rows) if (pair := (row.project.namespace, row.name)) in pairs}
-
-
 def _write(cluster: str, change: Change) -> MirrorObject | None:
     new, row = change.new, change.old
     if new.gone:
@@ -224,17 +210,17 @@ def _concerned(change: Change, holders: Mapping[tuple[str, str], Allocation]) ->
     return [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
 
 
-def _snapshots(cluster: str, change: Change, rows: Sequence[Allocation]) -> Snapshots | None:
+def _snapshots(state: BatchState, change: Change, rows: Sequence[Allocation]) -> Snapshots | None:
     """Return the objects of the allocations before and after the change; None if it cannot show what is held."""
     if not rows or change.new.ref.kind not in SHOW_HOLDS:
         return None
-    after = mirror.of_allocations(cluster, change.new.ref.namespace, rows)
+    after = state.holds(change.new.ref.namespace, rows)
     old = mirror.observed_object(change.old) if change.old else None
     return Snapshots(after.with_object(change.new.ref, old), after)
 
 
 def _sync_ledger(
-    cluster: str, change: Change, rows: Sequence[Allocation], snapshots: Snapshots | None, *, is_known: bool
+    state: BatchState, change: Change, rows: Sequence[Allocation], snapshots: Snapshots | None, *, is_known: bool
 ) -> set[Target]:
     """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
     affects, unless a reconcile knows it already (``is_known``), and those whose intervals have changed.
@@ -246,9 +232,13 @@ def _sync_ledger(
         if before is not None and not change.is_relabelled:
             differing = [row for row in rows if not ledger.is_same_hold(row, before, after)]
         try:
-            changed = ledger.sync(differing, after, before, at=change.new.at) if differing else set()
+            if differing:
+                intervals = state.open_intervals(differing)
+                changed = ledger.sync(differing, after, before, at=change.new.at, intervals=intervals)
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             changed = {row.pk for row in rows}
+        if changed:
+            state.ledger_changed()
     affected = set() if is_known else change.affected_allocations
-    return {targets.allocation(cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}
+    return {targets.allocation(state.cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}

@@ -5,13 +5,14 @@ unnoticed. Therefore taking the lock starts a new epoch, and every write checks 
 current.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import transaction
 
 from allocations.models import WatchEpoch
 from portal.core.locks import take_session_lock
+from portal.core.reading import Columns
 
 
 class EpochOver(Exception):
@@ -36,8 +37,19 @@ def begin(cluster: str) -> int | None:
 def writing(cluster: str, epoch: int) -> Iterator[None]:
     """Run the block in a transaction of this epoch. Raises EpochOver, with nothing written, if the epoch is over."""
     with transaction.atomic():
-        rows = WatchEpoch.objects.select_for_update().filter(cluster=cluster)
-        current = rows.values_list("number", flat=True).first()
-        if current != epoch:
-            raise EpochOver(f"epoch {epoch} is over: the current one is {current}")
+        rows, columns = part(cluster, epoch)
+        require(epoch, list(rows.values_list(*columns)))
         yield
+
+
+def part(cluster: str, epoch: int | None) -> Columns:
+    """Return what to read for ``require`` (``portal.core.reading``). Until the transaction ends, no epoch begins."""
+    rows = WatchEpoch.objects.select_for_update().filter(cluster=cluster)
+    return Columns(rows if epoch is not None else rows.none(), ("number",))
+
+
+def require(epoch: int | None, numbers: Sequence[Sequence[int]]) -> None:
+    """Raise EpochOver if what was read of ``part`` is not this epoch; None requires nothing."""
+    current = numbers[0][0] if numbers else None
+    if current != epoch:
+        raise EpochOver(f"epoch {epoch} is over: the current one is {current}")

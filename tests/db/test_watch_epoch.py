@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from allocations.models import WatchEpoch, WatchState
+from allocations.cluster.kinds import KINDS, Observation
+from allocations.domain.objects import Ref
+from allocations.models import MirrorObject, WatchEpoch, WatchState
 from allocations.reconcile import watch_epoch
+from allocations.reconcile.mirror_writer import record_observations, record_sync
 from portal.core import clock
 from portal.core.locks import lock_id
 from tests.support.cluster.waiting import eventually
@@ -72,3 +75,36 @@ def test_a_new_epoch_begins_when_what_the_former_one_writes_is_written(other: Ba
         cursor.execute("SET lock_timeout = '200ms'")
         with pytest.raises(Exception, match="lock timeout"):
             cursor.execute("UPDATE allocations_watchepoch SET number = number + 1")
+
+
+def test_positions_are_recorded_in_one_statement_while_the_epoch_lasts(django_assert_num_queries) -> None:
+    epoch, now = begin(), clock.now()
+    with django_assert_num_queries(1):
+        record_sync(LOCAL, (KINDS["Pod"], 7, now), (KINDS["Node"], 9, now), epoch=epoch)
+    record_sync(LOCAL, (KINDS["Pod"], 8, now), epoch=epoch)
+    found = WatchState.objects.order_by("kind").values_list("kind", "resource_version", "synced_at")
+    assert list(found) == [("Node", 9, now), ("Pod", 8, now)]
+
+
+def test_a_watcher_whose_epoch_is_over_records_no_positions_and_no_observations() -> None:
+    epoch = begin()
+    WatchEpoch.objects.update(number=epoch + 1)
+    with pytest.raises(watch_epoch.EpochOver):
+        record_sync(LOCAL, (KINDS["Pod"], 7, clock.now()), epoch=epoch)
+    with pytest.raises(watch_epoch.EpochOver):
+        record_observations(LOCAL, [seen_pod()], epoch=epoch)
+    assert not WatchState.objects.exists()
+    assert not MirrorObject.objects.exists()
+
+
+def test_no_epoch_begins_while_observations_are_recorded(other: BaseDatabaseWrapper) -> None:
+    epoch = begin()
+    with transaction.atomic():
+        record_observations(LOCAL, [seen_pod()], epoch=epoch)
+        with other.cursor() as cursor, pytest.raises(OperationalError, match="could not obtain lock"):
+            cursor.execute("SELECT number FROM allocations_watchepoch FOR UPDATE NOWAIT")
+    assert MirrorObject.objects.exists()
+
+
+def seen_pod() -> Observation:
+    return Observation(Ref("Pod", "elsewhere", "train"), "uid", 7, clock.now(), live=True, facts={})

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 import structlog
 from django.core.management.base import BaseCommand
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 from django.db.models import Q
 
 from allocations.cluster import watcher
@@ -102,12 +102,14 @@ class Recorder:
 
     def _record(self, waiting: Sequence[Observation], synced: Collection[watcher.Synced]) -> None:
         """Record observations and sync in one transaction: the mirror is complete when a target is processed."""
-        if not waiting and not synced:
-            return
-        with watch_epoch.writing(self._cluster, self._epoch):
-            record_observations(self._cluster, waiting, self._usage)
-            if synced:
-                record_sync(self._cluster, *((item.kind, item.resource_version, item.at) for item in synced))
+        positions = [(item.kind, item.resource_version, item.at) for item in synced]
+        if waiting:
+            with transaction.atomic():
+                record_observations(self._cluster, waiting, self._usage, self._epoch)
+                if positions:
+                    record_sync(self._cluster, *positions)
+        elif positions:
+            record_sync(self._cluster, *positions, epoch=self._epoch)
 
     def _listed(self, kind: str) -> None:
         if kind in self._missing:
