@@ -110,6 +110,38 @@ def test_another_reason_is_not_told_by_the_detail_of_the_one_before() -> None:
     assert KINDS["Workload"].merge(before, now) == now
 
 
+def leased(*conditions: dict[str, str]) -> dict[str, Any]:
+    status = {"conditions": list(conditions)}
+    return dict(facts({"metadata": {"labels": {names.MANAGED: "true"}}, "status": status}))
+
+
+UNEVALUATED = {
+    "type": "QuotaReserved",
+    "status": "False",
+    "reason": "PendingEvaluation",
+    "message": "Workload is pending evaluation in the scheduling queue",
+}
+NOT_ADMITTED = {"type": "Admitted", "status": "False", "reason": "NoReservation", "message": "no reservation"}
+
+
+def test_a_lease_that_kueue_has_not_evaluated_yet_says_what_one_without_conditions_says() -> None:
+    evicted = {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "Preempted"}
+    assert leased(UNEVALUATED, NOT_ADMITTED) == leased()
+    assert leased(evicted, UNEVALUATED, NOT_ADMITTED) == leased(evicted)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reason": "WaitingForQuota"},
+        {"message": "Bypassed scheduling evaluation since a like workload failed"},
+        {"message": "Preempted to accommodate a workload"},
+    ],
+)
+def test_what_kueue_says_of_a_lease_that_it_has_evaluated_is_kept(change: dict[str, str]) -> None:
+    assert leased({**UNEVALUATED, **change}, NOT_ADMITTED)["conditions"].keys() == {"QuotaReserved", "Admitted"}
+
+
 def gpus(*init: tuple[int, str], main: int = 4) -> Any:
     """Return the device plugin requests of a pod whose init containers request these numbers, each with its
     restartPolicy.

@@ -1,7 +1,7 @@
 """Facts about Kueue's objects: Workloads, ClusterQueues and Cohorts. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from allocations.cluster import names
@@ -11,6 +11,8 @@ from allocations.domain.observed_facts import ClusterQueueFacts, CohortFacts, Co
 
 BYPASSED = "Bypassed scheduling"
 UNEVALUATED = "PendingEvaluation"
+NOT_YET = "Workload is pending evaluation"
+"""How Kueue's message begins as soon as a Workload is in its queue, and before it looked whether it has quota."""
 
 
 def workload(raw: Raw) -> WorkloadFacts | None:
@@ -30,7 +32,7 @@ def workload(raw: Raw) -> WorkloadFacts | None:
         "record": metadata.get("annotations", {}).get(names.REQUEST, ""),
     }
     if is_ours or job is None:
-        return facts
+        return {**facts, "conditions": _without_unevaluated(by_type)}
     return {
         **facts,
         "job": job,
@@ -41,6 +43,16 @@ def workload(raw: Raw) -> WorkloadFacts | None:
             "admitted": sum(pods.get("count", 1) for pods in admission.get("podSetAssignments", ())),
         },
     }
+
+
+def _without_unevaluated(by_type: Mapping[str, Condition]) -> dict[str, Condition]:
+    """Return a lease's conditions without those that Kueue sets before it evaluates the lease, since they say nothing:
+    most leases get quota milliseconds later.
+    """
+    quota = by_type.get("QuotaReserved", {})
+    is_unevaluated = quota.get("reason") == UNEVALUATED and quota.get("message", "").startswith(NOT_YET)
+    left_out = ("QuotaReserved", "Admitted") if is_unevaluated and quota.get("status") == "False" else ()
+    return {type_: condition for type_, condition in by_type.items() if type_ not in left_out}
 
 
 def keep_pending_reason(before: ObservedFacts, after: ObservedFacts) -> ObservedFacts:
