@@ -1,7 +1,7 @@
 """Reads the mirror: objects as last observed, as a Snapshot for the pure packages."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
@@ -13,14 +13,13 @@ from django.db.models.functions import Concat
 
 from allocations.cluster import names
 from allocations.cluster.kinds import INVENTORY
-from allocations.domain.objects import Applied, ObservedObject, Ref, Snapshot
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
+from allocations.domain.observed_facts import pod_facts
 from allocations.models import Allocation, MirrorObject, WatchState
-from allocations.reconcile.engine import applied
 from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project
-from portal.workqueue.targets import Target
 
 SHARED = ("ResourceQuota", "GpuProject", "Namespace")
 RECENT = timedelta(seconds=30)
@@ -34,6 +33,11 @@ def require_recent(cluster: str) -> None:
     """Raise MirrorStale unless leases of the cluster were observed within RECENT."""
     leases = WatchState.objects.filter(cluster=cluster, kind="Workload")
     _require_recent(leases.values_list("synced_at", flat=True).first())
+
+
+def require_recent_positions(positions: Iterable[Sequence[Any]]) -> None:
+    """Raise MirrorStale as ``require_recent`` does, by what was read of the part of positions."""
+    _require_recent(next((datetime.fromisoformat(at) for kind, _, at in positions if kind == "Workload"), None))
 
 
 def _require_recent(synced_at: datetime | None) -> None:
@@ -67,7 +71,7 @@ def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns
     return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), POSITION)
 
 
-def of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]]) -> Snapshot:
+def of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]] = ()) -> Snapshot:
     """Return the Snapshot from what was read of the parts of objects and positions."""
     return Snapshot(map(_of_values, objects), {kind: version for kind, version, _ in positions})
 
@@ -100,9 +104,24 @@ def parts_of_allocations(
 
 def _of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> QuerySet[MirrorObject]:
     allocations = list(allocations)
-    classes = [names.hold_slot(row.number) for row in allocations if row.number is not None]
-    own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=classes)
+    own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=_classes(allocations))
     return of_cluster(cluster).filter(Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
+
+
+def selector_of(allocations: Iterable[Allocation]) -> Callable[[ObservedObject], bool]:
+    """Return the condition by which ``of_allocations`` selects a namespace's objects."""
+    allocations = list(allocations)
+    names_, classes = {row.name for row in allocations}, _classes(allocations)
+
+    def is_selected(one: ObservedObject) -> bool:
+        is_of_class = one.ref.kind == "Pod" and pod_facts(one).get("class") in classes
+        return one.allocation in names_ or is_of_class or one.ref.kind in SHARED
+
+    return is_selected
+
+
+def _classes(allocations: Iterable[Allocation]) -> list[str]:
+    return [names.hold_slot(row.number) for row in allocations if row.number is not None]
 
 
 def of_holds(cluster: str) -> dict[str, Snapshot]:
@@ -120,18 +139,12 @@ def of_project(cluster: str, namespace: str) -> Snapshot:
     return _snapshot(cluster, _of_project(cluster, namespace))
 
 
-def of_project_and_applied(cluster: str, namespace: str, target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
-    """Return what ``of_project`` returns, and what was applied for the target; one query.
-
-    Raises MirrorStale as ``require_recent`` does.
-    """
-    parts = _parts(cluster, _of_project(cluster, namespace))
-    objects, positions, records = read_tables(*parts, applied.part(target))
-    _require_recent(next((datetime.fromisoformat(at) for kind, _, at in positions if kind == "Workload"), None))
-    return of_parts(objects, positions), applied.of_rows(records)
+def parts_of_project(cluster: str, project: QuerySet[Project]) -> tuple[Columns, Columns]:
+    """Return what to read for the Snapshot that ``of_project`` returns, before the project's row is read."""
+    return _parts(cluster, _of_project(cluster, Subquery(project.values("namespace"))))
 
 
-def _of_project(cluster: str, namespace: str) -> QuerySet[MirrorObject]:
+def _of_project(cluster: str, namespace: str | Subquery) -> QuerySet[MirrorObject]:
     return of_cluster(cluster).filter(Q(namespace=namespace) | Q(kind="Namespace", name=namespace))
 
 

@@ -15,21 +15,22 @@ from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import job_flavors, mirror, teardown
-from allocations.reconcile.engine.applied import applied_object, applied_objects, forget
+from allocations.reconcile import job_flavors, project_state, teardown
+from allocations.reconcile.engine.applied import applied_objects, forget, of_rows, part_of
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
+from allocations.reconcile.project_state import ProjectSurroundings
 from allocations.reconcile.recovery import adopt, may_have_lost
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import Rows, read_tables
 from portal.tenants import object_limits
-from portal.tenants.models import Membership, Project, Role
+from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.dra_resources import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
-from quotas.limits.selectors import pools_with_quota
 
 
 def reconcile_project(slug: str, client: Client) -> datetime | None:
@@ -42,12 +43,11 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
     Raises ClusterUnavailable, ClusterRefused; MirrorStale, since leases without a row may exist (``recovery``).
     """
     with advisory_lock("project", slug):
-        rows = Project.objects.select_related("team__department").filter(cluster=client.cluster, slug=slug)
-        project, target = rows.first(), targets.project(client.cluster, slug)
-        if project is None:
+        state = project_state.read(client.cluster, slug)
+        if state is None:
             return None
-        snapshot, applied = mirror.of_project_and_applied(client.cluster, project.namespace, target)
-        live = _live_rows(project)
+        project, snapshot, applied, live = state.project, state.snapshot, state.applied, state.live
+        target = targets.project(client.cluster, slug)
         if may_have_lost(live, snapshot):
             adopt(client.cluster, project.namespace)
             live = _live_rows(project)
@@ -58,7 +58,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
             live = _live_rows(project)
         if _is_terminating(project, snapshot):
             return None
-        manifests = build(project_facts(project, live, snapshot, applied))
+        manifests = build(project_facts(project, live, snapshot, applied, state.surroundings))
         stale = stale_refs(manifests, snapshot, applied)
         apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
         forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
@@ -73,28 +73,34 @@ def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> 
     assert spec.number is not None
     target, ref = targets.project(client.cluster, spec.project), hold_quota.ref(spec)
     with advisory_lock("project", spec.project):
+        offerings, records = read_tables(Rows(project_state.offerings(client.cluster)), part_of(client.cluster, ref))
         manifest = hold_quota.build(
             spec.namespace,
             spec.number,
             labels_of(spec.department, spec.team, spec.project),
             hold_quota.hold(spec, registry.backend_of(spec).quota(spec), snapshot),
-            _counted_resources(_offerings(client.cluster)),
+            _counted_resources(offerings),
         )
         desired = DesiredState(objects=[manifest])
-        apply(client, plan(desired, snapshot, applied_object(client.cluster, ref)), target)
+        apply(client, plan(desired, snapshot, of_rows(records)), target)
 
 
 def _live_rows(project: Project) -> list[Allocation]:
-    return list(spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"))
+    return list(project_state.live_rows(Project.objects.filter(pk=project.pk)))
 
 
 def project_facts(
-    project: Project, live: Iterable[Allocation], snapshot: Snapshot, applied: Iterable[Ref]
+    project: Project,
+    live: Iterable[Allocation],
+    snapshot: Snapshot,
+    applied: Iterable[Ref],
+    surroundings: ProjectSurroundings | None = None,
 ) -> ProjectFacts:
     """Return what the project's manifests are built from: its row, its live allocations, the observed and the applied
-    objects. A fixed number of queries.
+    objects, and its surroundings; without these one query.
     """
-    offerings, pools = _offerings(project.cluster_id), pools_with_quota(project.team)
+    surroundings = surroundings or project_state.read_surroundings(project)
+    offerings, pools = surroundings.offerings, surroundings.pools
     guards: dict[str, dict[str, object]] = {}
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
         _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
@@ -123,7 +129,7 @@ def project_facts(
         adopted=project.adopted,
         guard_mode=project.guard,
         is_closing=project.archived_at is not None,
-        people=_people(project),
+        people=surroundings.people,
         guards=guards,
         flavors=_flavors(offerings, pools),
         job_flavors=job_flavors.of_offerings(offerings, pools),
@@ -131,11 +137,6 @@ def project_facts(
         former=former_holds.used(snapshot),
         resources=_counted_resources(offerings),
     )
-
-
-def _offerings(cluster: str) -> list[Offering]:
-    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
-    return list(offered.select_related("flavor").order_by("key"))
 
 
 def _counted_resources(offerings: Iterable[Offering]) -> tuple[str, ...]:
@@ -147,16 +148,6 @@ def _quota_numbers(refs: Iterable[Ref]) -> set[int]:
     """Return the slot numbers that have a hold quota."""
     quotas = (ref.name for ref in refs if ref.kind == "ResourceQuota")
     return {int(name.removeprefix(names.HOLD_SLOT)) for name in quotas if name.startswith(names.HOLD_SLOT)}
-
-
-def _people(project: Project) -> dict[str, tuple[str, ...]]:
-    """Return the usernames by cluster role. Operators are left out: they use their own cluster credentials."""
-    members = Membership.objects.filter(team=project.team, user__is_active=True).values_list("user__username", "role")
-    role_of = {Role.VIEWER: names.VIEWER_ROLE}
-    people: dict[str, list[str]] = {names.MEMBER_ROLE: [], names.VIEWER_ROLE: []}
-    for username, role in members:
-        people[role_of.get(Role(role), names.MEMBER_ROLE)].append(username)
-    return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
 def _flavors(offerings: Iterable[Offering], pools: Container[int]) -> dict[str, dict[str, object]]:

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from django.db.models import QuerySet
+
+from portal.core.reading import Rows, read_tables
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -15,7 +18,7 @@ from quotas.limits.tree import Quota, Tree
 
 @dataclass(frozen=True)
 class QuotaSnapshot:
-    """The quotas of all departments and teams that Kueue enforces, read at once in three queries.
+    """The quotas of all departments and teams that Kueue enforces, read at once in one query.
 
     ``quotas`` are of pools, in their units, by (name in Kueue, pool key).
     """
@@ -83,17 +86,24 @@ class QuotaSnapshot:
 
 def quota_snapshot() -> QuotaSnapshot:
     rows = Limit.objects.filter(ENFORCED_BY_KUEUE).select_related("department", "team", "pool")
-    return QuotaSnapshot(
-        departments=tuple(Department.objects.order_by("slug")),
-        teams=tuple(Team.objects.select_related("department").order_by("slug")),
-        quotas={(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in rows if row.pool},
+    departments, teams, limits = read_tables(
+        Rows(Department.objects.order_by("slug")),
+        Rows(Team.objects.select_related("department").order_by("slug")),
+        Rows(rows),
     )
+    quotas = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in limits if row.pool}
+    return QuotaSnapshot(tuple(departments), tuple(teams), quotas)
 
 
 def pools_with_quota(team: Team) -> set[int]:
     """Return the ids of the pools of which the team's queue has quota or may borrow some. One query."""
-    rows = Limit.objects.filter(ENFORCED_BY_KUEUE, team=team).exclude(nominal=0, borrowing=0)
+    rows = limits_with_quota().filter(team=team)
     return {pool for pool in rows.values_list("pool_id", flat=True) if pool is not None}
+
+
+def limits_with_quota() -> QuerySet[Limit]:
+    """Return the limits by which a queue has quota of a pool or may borrow some."""
+    return Limit.objects.filter(ENFORCED_BY_KUEUE).exclude(nominal=0, borrowing=0)
 
 
 def below(department: Department) -> set[int]:
@@ -140,7 +150,7 @@ def _name(row: Limit | QueuePolicy) -> str:
 
 
 def manifests(cluster: str, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
-    """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six
+    """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Four
     queries, three if `agreed` is given.
 
     Pools that are no longer found stay: Kueue forgets the usage of a flavor that is removed from a queue (tried on

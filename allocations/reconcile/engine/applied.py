@@ -56,9 +56,9 @@ def applied_objects(target: Target) -> dict[Ref, Applied]:
     return of_rows(rows.values_list(*columns))
 
 
-def applied_object(cluster: str, ref: Ref) -> dict[Ref, Applied]:
-    """Return the record of one object; empty if the portal did not apply it. One query."""
-    return of_rows(_rows(cluster, ref).values_list(*COLUMNS))
+def part_of(cluster: str, ref: Ref) -> Columns:
+    """Return what to read of one object's record."""
+    return Columns(_rows(cluster, ref), COLUMNS)
 
 
 def forget(cluster: str, refs: Iterable[Ref]) -> None:

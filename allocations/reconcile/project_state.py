@@ -1,0 +1,103 @@
+"""Reads all that the reconcile of one project depends on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from allocations.cluster import names
+from allocations.domain.objects import Applied, Ref, Snapshot
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation
+from allocations.reconcile import mirror
+from allocations.reconcile.engine import applied
+from portal.core.reading import Columns, Rows, read_tables
+from portal.tenants.models import Membership, Project, Role
+from portal.workqueue import targets
+from quotas.catalog.models import Offering
+from quotas.limits.selectors import limits_with_quota
+
+
+@dataclass(frozen=True)
+class ProjectSurroundings:
+    """What a project's objects depend on besides its row: the offerings of its cluster, the ids of the pools of which
+    its team has quota, and its people's usernames by cluster role.
+    """
+
+    offerings: Sequence[Offering]
+    pools: frozenset[int]
+    people: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class ProjectState:
+    """A project, its live allocations, its namespace's objects, and what was applied there, at one moment."""
+
+    project: Project
+    live: list[Allocation]
+    snapshot: Snapshot
+    applied: dict[Ref, Applied]
+    surroundings: ProjectSurroundings
+
+
+def read(cluster: str, slug: str) -> ProjectState | None:
+    """Return the state of a project of the cluster, or None if there is none; one query.
+
+    Raises MirrorStale as ``mirror.require_recent`` does.
+    """
+    own = Project.objects.filter(cluster=cluster, slug=slug)
+    projects, live, objects, positions, records, *surroundings = read_tables(
+        Rows(own.select_related("team__department")),
+        Rows(live_rows(own)),
+        *mirror.parts_of_project(cluster, own),
+        applied.part(targets.project(cluster, slug)),
+        *_parts(cluster, own),
+    )
+    if not projects:
+        return None
+    mirror.require_recent_positions(positions)
+    snapshot = mirror.of_parts(objects, positions)
+    return ProjectState(projects[0], live, snapshot, applied.of_rows(records), _surroundings(*surroundings))
+
+
+def read_surroundings(project: Project) -> ProjectSurroundings:
+    """Return the surroundings of a project; one query."""
+    own = Project.objects.filter(pk=project.pk)
+    return _surroundings(*read_tables(*_parts(project.cluster_id, own)))
+
+
+def live_rows(projects: QuerySet[Project]) -> QuerySet[Allocation]:
+    """Return the live allocations of the projects with the relations of ``spec_of_row.rows()``."""
+    return spec_of_row.rows().filter(project__in=projects.values("pk"), ended_at=None).order_by("name")
+
+
+def offerings(cluster: str) -> QuerySet[Offering]:
+    """Return what the cluster's accepted flavors offer."""
+    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
+    return offered.select_related("flavor").order_by("key")
+
+
+def _parts(cluster: str, projects: QuerySet[Project]) -> tuple[Rows, Columns, Columns]:
+    teams = projects.values("team")
+    members = Membership.objects.filter(team__in=teams, user__is_active=True)
+    return (
+        Rows(offerings(cluster)),
+        Columns(limits_with_quota().filter(team__in=teams), ("pool_id",)),
+        Columns(members, ("user__username", "role")),
+    )
+
+
+def _surroundings(
+    offerings: Sequence[Offering], pools: Sequence[Sequence[Any]], members: Sequence[Sequence[str]]
+) -> ProjectSurroundings:
+    return ProjectSurroundings(offerings, frozenset(pool for [pool] in pools if pool is not None), _people(members))
+
+
+def _people(members: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the usernames by cluster role. Operators are left out: they use their own cluster credentials."""
+    role_of = {Role.VIEWER: names.VIEWER_ROLE}
+    people: dict[str, list[str]] = {names.MEMBER_ROLE: [], names.VIEWER_ROLE: []}
+    for username, role in members:
+        people[role_of.get(Role(role), names.MEMBER_ROLE)].append(username)
+    return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
