@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from django.db.models import Sum
 
@@ -10,12 +11,13 @@ from allocations.capacity.offering_index import Amounts, OfferingIndex, Reserved
 from allocations.domain.custom_claim import UNITS_PATH
 from allocations.domain.phases import RESERVING
 from allocations.models import Allocation, MirrorObject
+from portal.core.reading import Columns, read_tables
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
 
 
 class CurrentUsage:
-    """Current use. Each kind of use is read once, when it is first needed."""
+    """Current use, read in one query when it is first needed."""
 
     def __init__(self, index: OfferingIndex | None = None) -> None:
         self.index = index or OfferingIndex()
@@ -23,8 +25,7 @@ class CurrentUsage:
     @cached_property
     def held(self) -> Mapping[str, int]:
         """Slices held by offering, as metered."""
-        rows = UsageInterval.objects.filter(end=None).order_by().values_list("offering").annotate(n=Sum("count"))
-        return dict(rows)
+        return dict(self._read.held)
 
     @cached_property
     def held_amounts(self) -> Amounts:
@@ -61,19 +62,11 @@ class CurrentUsage:
 
     @cached_property
     def _reserved(self) -> dict[tuple[str, str], int]:
-        rows = (
-            Allocation.objects.filter(ended_at=None, phase__in=RESERVING)
-            .order_by()
-            .values_list("project__team__slug", "offering__key")
-            .annotate(n=Sum("count"))
-        )
-        return {(team, offering): n for team, offering, n in rows}
+        return {(team, offering): n for team, offering, n in self._read.reserved}
 
     @cached_property
     def _claims(self) -> list[ReservedClaim]:
-        rows = Allocation.objects.filter(claim__isnull=False, ended_at=None, phase__in=RESERVING).order_by()
-        values = rows.values_list("project__team__slug", "offering__key", f"claim__{UNITS_PATH}")
-        return [ReservedClaim(team, offering, units or {}) for team, offering, units in values]
+        return [ReservedClaim(team, offering, units or {}) for team, offering, units in self._read.claims]
 
     @cached_property
     def _jobs(self) -> Counter[tuple[str, str, str]]:
@@ -83,10 +76,34 @@ class CurrentUsage:
         that the portal does not offer.
         """
         flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
-        rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
         reserved: Counter[tuple[str, str, str]] = Counter()
-        for cluster, queue, usage in rows.values_list("cluster", "facts__cluster_queue", "facts__usage"):
+        for cluster, queue, usage in self._read.jobs:
             for flavor, amounts in (usage or {}).items() if queue else ():
                 if (cluster, flavor) in flavors:
                     reserved.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
         return reserved
+
+    @cached_property
+    def _read(self) -> "_Rows":
+        held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
+        reserving = Allocation.objects.filter(ended_at=None, phase__in=RESERVING).order_by()
+        offerings = ("project__team__slug", "offering__key")
+        jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
+        found = read_tables(
+            Columns(held, ("offering", "n")),
+            Columns(reserving.values(*offerings).annotate(n=Sum("count")), (*offerings, "n")),
+            Columns(reserving.filter(claim__isnull=False), (*offerings, f"claim__{UNITS_PATH}")),
+            Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage")),
+        )
+        return _Rows(*found)
+
+
+class _Rows(NamedTuple):
+    """What was read: slices held by offering; slices reserved by team and offering; the units of claims by the same;
+    cluster, queue and usage of other workloads.
+    """
+
+    held: list[tuple[str, int]]
+    reserved: list[tuple[str, str, int]]
+    claims: list[tuple[str, str, Mapping[str, int] | None]]
+    jobs: list[tuple[str, str, Mapping[str, Mapping[str, int]] | None]]
