@@ -1,6 +1,6 @@
 """Types for what was requested, and for what is observed in the cluster. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -93,6 +93,10 @@ class Snapshot:
         """Return the snapshot with one object replaced, or removed if ``replacement`` is None."""
         others = [each for each in self if each.ref != ref]
         return Snapshot([*others, replacement] if replacement else others, self._synced)
+
+    def filtered(self, condition: Callable[[ObservedObject], bool]) -> "Snapshot":
+        """Return the snapshot with the objects that meet the condition."""
+        return Snapshot(filter(condition, self), self._synced)
 
     def is_gone(self, applied: Applied) -> bool:
         """Return whether the object was deleted after it was applied, rather than not observed yet."""

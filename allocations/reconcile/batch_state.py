@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from django.db.models import Subquery
+from django.db.models import Q, QuerySet
 
 from allocations.cluster.kinds import Observation
 from allocations.domain.objects import Ref, Snapshot
@@ -13,10 +12,8 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile import change_targets, mirror, watch_epoch
 from allocations.reconcile.engine import applied as applied_objects
-from allocations.reconcile.metering.ledger import Open
 from allocations.reconcile.mirror_change import Change
 from portal.core.reading import Columns, Rows, read_tables
-from quotas.metering.models import UsageInterval
 
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 """Kinds that show whether a slice is held (``allocations.cluster.backends``); a lease only reserves."""
@@ -40,8 +37,8 @@ class BatchState:
     applied: Mapping[Ref, AppliedObject]
     holders: dict[Name, Allocation]
     _names: set[Name]
+    _shown: set[Name] = field(default_factory=set)
     _holds: dict[str, Snapshot] = field(default_factory=dict)
-    _open: list[UsageInterval] | None = None
 
     def read_holders_of(self, changes: Iterable[Change]) -> None:
         """Read the allocations that the mirror's rows refer to and the observations do not. At most one query."""
@@ -56,20 +53,10 @@ class BatchState:
             self._holds[ref.namespace] = holds.with_object(ref, mirror.observed_object(row) if row else None)
 
     def holds(self, namespace: str, allocations: Sequence[Allocation]) -> Snapshot:
-        """Return what ``mirror.of_allocations`` returns, and perhaps objects of the batch's other allocations."""
-        if namespace in self._holds and {(namespace, row.name) for row in allocations} <= self._names:
-            return self._holds[namespace]
+        """Return what ``mirror.of_allocations`` returns; no query if the batch shows holds of these allocations."""
+        if {(namespace, row.name) for row in allocations} <= self._shown:
+            return self._holds[namespace].filtered(mirror.selector_of(allocations))
         return mirror.of_allocations(self.cluster, namespace, allocations)
-
-    def open_intervals(self, allocations: Iterable[Allocation]) -> Open | None:
-        """Return the open intervals of the allocations, or None if the ledger has to be read for them."""
-        rows = list(allocations)
-        if self._open is None or not {(row.project.namespace, row.name) for row in rows} <= self._names:
-            return None
-        return {row.pk: {one.slot: one for one in self._open if one.holder_id == row.pk} for row in rows}
-
-    def ledger_changed(self) -> None:
-        self._open = None
 
 
 def read(cluster: str, observations: Sequence[Observation], epoch: int | None = None) -> BatchState:
@@ -102,7 +89,8 @@ def read(cluster: str, observations: Sequence[Observation], epoch: int | None = 
         names,
     )
     if with_holds:
-        objects, positions, state._open = holds
+        state._shown = show
+        objects, positions = holds
         for namespace in {namespace for namespace, _ in show}:
             own = [values for values in objects if values[1] == namespace]
             state._holds[namespace] = mirror.of_parts(own, positions)
@@ -115,22 +103,20 @@ def _named(observation: Observation) -> set[str]:
     return {observation.allocation, *slices} - {""}
 
 
-def _holders(cluster: str, names: Collection[Name]) -> Any:
-    return spec_of_row.of_names(spec_of_row.rows().filter(pk__in=_allocations(cluster, names).values("pk")))
+def _holders(cluster: str, names: Collection[Name]) -> QuerySet[Allocation]:
+    return spec_of_row.of_names(spec_of_row.rows().filter(_is_named(cluster, names)))
 
 
-def _allocations(cluster: str, names: Collection[Name]) -> Any:
-    """Return the allocations with these names, and perhaps some with another's name in another's namespace."""
+def _is_named(cluster: str, names: Collection[Name]) -> Q:
+    """Return the condition for allocations with these names, and perhaps one's name in another's namespace."""
     namespaces, own_names = {namespace for namespace, _ in names}, {name for _, name in names}
-    return Allocation.objects.filter(project__cluster=cluster, project__namespace__in=namespaces, name__in=own_names)
+    return Q(project__cluster=cluster, project__namespace__in=namespaces, name__in=own_names)
 
 
 def _by_name(rows: Iterable[Allocation], names: Collection[Name]) -> dict[Name, Allocation]:
     return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}
 
 
-def _parts_of_holds(cluster: str, names: Collection[Name]) -> tuple[Columns | Rows, ...]:
-    allocations = _allocations(cluster, names)
-    is_open = UsageInterval.objects.filter(end=None, holder_id__in=Subquery(allocations.values("pk")))
+def _parts_of_holds(cluster: str, names: Collection[Name]) -> tuple[Columns, Columns]:
     namespaces = {namespace for namespace, _ in names}
-    return (*mirror.parts_of_allocations(cluster, namespaces, allocations), Rows(is_open))
+    return mirror.parts_of_allocations(cluster, namespaces, Allocation.objects.filter(_is_named(cluster, names)))

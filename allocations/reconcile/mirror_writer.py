@@ -232,13 +232,9 @@ def _sync_ledger(
         if before is not None and not change.is_relabelled:
             differing = [row for row in rows if not ledger.is_same_hold(row, before, after)]
         try:
-            if differing:
-                intervals = state.open_intervals(differing)
-                changed = ledger.sync(differing, after, before, at=change.new.at, intervals=intervals)
+            changed = ledger.sync(differing, after, before, at=change.new.at) if differing else set()
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             changed = {row.pk for row in rows}
-        if changed:
-            state.ledger_changed()
     affected = set() if is_known else change.affected_allocations
     return {targets.allocation(state.cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}

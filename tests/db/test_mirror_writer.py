@@ -207,6 +207,46 @@ def test_a_hold_whose_label_was_taken_off_and_put_back_is_billed_on(row: Allocat
     assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40), None)]
 
 
+def spread_slice(row: Allocation, number: int, revision: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return claim and holder of one slice of an allocation whose slices may spread."""
+    name = names.claim_of_slice(row.name, number)
+    devices = [{**DEVICES[0], "request": names.slice_request(number), "device": f"gpu-{number}"}]
+    allocation = {"devices": {"results": devices}, "allocationTimestamp": "2026-11-02T11:59:00Z"}
+    claim_body = raw("ResourceClaim", row, name, revision, status={"allocation": allocation})
+    spec = {"nodeName": "h100-0", "containers": [], "resourceClaims": [{"name": "g", "resourceClaimName": name}]}
+    pod = raw("Pod", row, names.holder(name), revision + 1, spec=spec, status={"phase": "Running"})
+    for body in (claim_body, pod):
+        body["metadata"]["uid"] += f"-{number}"
+    return claim_body, pod
+
+
+def bare(body: dict[str, Any], revision: int) -> dict[str, Any]:
+    """Return the object after somebody took off its labels."""
+    return {**body, "metadata": {**body["metadata"], "labels": {}, "resourceVersion": str(revision)}}
+
+
+def test_a_hold_ends_with_its_label_in_a_batch_that_shows_it_otherwise(row: Allocation) -> None:
+    record_observations(LOCAL, hold(row))
+    batch = [seen(holder(row, 20), 39), seen(bare(claim(row, 21, DEVICES), 21), 40), seen(holder(row, 22), 41)]
+    record_observations(LOCAL, batch)
+    assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40))]
+
+
+def test_of_two_slices_one_stays_charged_in_a_batch_that_names_their_allocation_by_its_lease(
+    row: Allocation, team, project
+) -> None:
+    both = allocate(person(team), project, "h100/whole", 2, name="both", constraints={"spread": True})
+    slices = [spread_slice(both, number, 10 + 2 * number) for number in range(2)]
+    record_observations(LOCAL, [seen(body, 0) for bodies in slices for body in bodies])
+    assert [end for *_, end, _, _ in intervals()] == [None, None]
+    lease, other = raw("Workload", both, f"{both.name}-lease", 5), claim(row, 29, [])
+    record_observations(LOCAL, [seen(lease, 38), seen(other, 39), seen(bare(slices[0][0], 30), 40)])
+    assert sorted((slot, end) for slot, _, end, _, _ in intervals()) == [
+        ("local/h100-0/gpu-0", at(40)),
+        ("local/h100-0/gpu-1", None),
+    ]
+
+
 def test_an_event_about_an_allocation_has_it_looked_at(row: Allocation) -> None:
     record_observations(LOCAL, [seen(claim(row, 10, []), 0)])
     assert set(WorkItem.objects.values_list("target", flat=True)) == {f"local/allocation:{row.pk}"}

@@ -38,24 +38,16 @@ def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
     return found
 
 
-def sync(
-    rows: Sequence[Allocation],
-    snapshot: Snapshot,
-    before: Snapshot | None,
-    *,
-    at: datetime,
-    intervals: Open | None = None,
-) -> set[UUID]:
+def sync(rows: Sequence[Allocation], snapshot: Snapshot, before: Snapshot | None, *, at: datetime) -> set[UUID]:
     """Open and close intervals of ``rows`` so that the ledger agrees with ``snapshot``; return the changed allocations.
 
     ``rows`` need the relations of ``spec_of_row.rows()``. ``before`` is the state before a watched change, which
     happened ``at``; None after a list: then intervals close at the last observation ``at``, flagged estimated.
-    Intervals are closed first, so that a device is never charged to two allocations at once. Without ``intervals``, the
-    open ones are read.
+    Intervals are closed first, so that a device is never charged to two allocations at once.
 
     Raises SlotHeld if another holder's interval on a slot is still open.
     """
-    intervals = _open(rows) if intervals is None else intervals
+    intervals = _open(rows)
     closed = _close_gone(rows, snapshot, intervals, at=at, live=before is not None)
     return closed | _open_held(rows, snapshot, before, intervals, at=at, may_reopen=True)
 
