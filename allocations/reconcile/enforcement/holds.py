@@ -1,9 +1,9 @@
 """Lists the holds of a cluster with what the lease of each reserves, for ``allocations.lifecycle.lease_excess``."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 from django.db.models import Q
 
@@ -17,6 +17,12 @@ from allocations.lifecycle.lease_excess import DEVICES, Hold
 from allocations.lifecycle.modes import hold as hold_mode
 from allocations.models import Allocation
 from allocations.reconcile import mirror
+from portal.core.reading import Columns, read_tables
+
+COLUMNS = (
+    *("pk", "name", "number", "count", "held_at", "is_custom_claim", f"constraints__{SPREAD}"),
+    *("project__namespace", "offering__resource", "offering__flavor__path"),
+)
 
 
 def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> list[Hold]:
@@ -24,15 +30,22 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> li
 
     Two queries, and a few for each allocation whose lease is gone while its slices are held.
     """
-    reserving = lease_excess.reserving(snapshot)
+    [rows] = read_tables(part(cluster, **filters))
+    return of_rows(cluster, rows, snapshot, now)
+
+
+def part(cluster: str, **filters: str) -> Columns:
+    """Return what to read of the live allocations of a cluster for ``of_rows`` (``portal.core.reading``)."""
     live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **filters).order_by()
-    rows = live.annotate(is_custom_claim=Q(claim__isnull=False)).values_list(
-        *("pk", "name", "number", "count", "held_at", "is_custom_claim", f"constraints__{SPREAD}"),
-        *("project__namespace", "offering__resource", "offering__flavor__path"),
-    )
+    return Columns(live.annotate(is_custom_claim=Q(claim__isnull=False)), COLUMNS)
+
+
+def of_rows(cluster: str, rows: Iterable[Sequence[Any]], snapshot: Snapshot, now: datetime) -> list[Hold]:
+    """Return what ``holds`` returns, given what was read of its part."""
+    reserving = lease_excess.reserving(snapshot)
     found = [
         Hold(
-            id=str(pk),
+            id=pk,
             name=name,
             namespace=namespace,
             number=number,
@@ -47,7 +60,7 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> li
     return [*(hold for hold in found if (hold.namespace, hold.name) not in names_of_lost), *lost]
 
 
-def _is_granted(pk: UUID, now: datetime) -> bool:
+def _is_granted(pk: str, now: datetime) -> bool:
     """Return whether an allocation may hold slices although its lease has no reservation (it is created again)."""
     row = spec_of_row.rows().get(pk=pk)
     snapshot = mirror.of_allocations(row.project.cluster_id, row.project.namespace, [row])

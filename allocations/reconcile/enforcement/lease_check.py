@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 
 import structlog
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
@@ -27,6 +27,7 @@ from allocations.reconcile.enforcement import holds, termination
 from allocations.reconcile.metering import unbilled
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import Columns, Rows, read_tables
 from portal.tenants.models import Project
 from portal.workqueue import targets
 
@@ -44,7 +45,8 @@ def check_leases(client: Client) -> None:
         mirror.require_recent(cluster)
         now, failure = clock.now(), None
         live: dict[str, Snapshot] = {}
-        sightings, complete_until = record_sightings(cluster, now), _complete_until(cluster)
+        sightings = record_sightings(cluster, now)
+        complete_until = _complete_until(cluster) if sightings else now
         for sighting, excess in sightings:
             if sighting.seen_at >= complete_until:
                 continue
@@ -65,26 +67,35 @@ def check_leases(client: Client) -> None:
 def record_sightings(cluster: str, now: datetime) -> list[tuple[LeaseExcess, Excess]]:
     """Record the use beyond leases in the mirror of a cluster; return the open sightings, each with its excess.
 
-    A fixed number of queries, and a few for each hold that lost its lease.
+    One query, and a few for each hold that lost its lease.
     """
-    snapshot = _usage_snapshot(cluster)
-    return _store_sightings(cluster, lease_excess.find(snapshot, holds.holds(cluster, snapshot, now), now), now)
+    objects, live, stored = read_tables(
+        Columns(_usage(cluster), mirror.COLUMNS),
+        holds.part(cluster),
+        Rows(LeaseExcess.objects.filter(cluster=cluster, over_at=None)),
+    )
+    snapshot = mirror.of_parts(objects)
+    excesses = lease_excess.find(snapshot, holds.of_rows(cluster, live, snapshot, now), now)
+    return _store_sightings(cluster, excesses, stored, now)
 
 
-def _usage_snapshot(cluster: str) -> Snapshot:
-    """Return the bound pods, allocated claims and reserving Workloads of all projects; one query."""
+def _usage(cluster: str) -> QuerySet[MirrorObject]:
+    """Return the bound pods, allocated claims and reserving Workloads of all projects."""
     namespaces = Project.objects.filter(cluster=cluster).values("namespace")
     rows = MirrorObject.objects.filter(cluster=cluster, namespace__in=namespaces)
     bound_pods = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
     allocated_claims = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
     reserving_workloads = Q(kind="Workload") & ~Q(facts__cluster_queue="")
-    return Snapshot(map(mirror.observed_object, rows.filter(bound_pods | allocated_claims | reserving_workloads)))
+    return rows.filter(bound_pods | allocated_claims | reserving_workloads)
 
 
-def _store_sightings(cluster: str, excesses: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
-    """Store new sightings, close those that are over; return the open ones, each with its excess."""
-    rows = LeaseExcess.objects.filter(cluster=cluster, over_at=None)
-    open_rows = {(row.holder_kind, row.holder, row.resource): row for row in rows}
+def _store_sightings(
+    cluster: str, excesses: Iterable[Excess], stored: Iterable[LeaseExcess], now: datetime
+) -> list[tuple[LeaseExcess, Excess]]:
+    """Store new sightings, close those of the ``stored`` ones that are over; return the open ones, each with its
+    excess.
+    """
+    open_rows = {(row.holder_kind, row.holder, row.resource): row for row in stored}
     sightings = []
     for excess in excesses:
         holder = excess.holder
@@ -102,7 +113,8 @@ def _store_sightings(cluster: str, excesses: Iterable[Excess], now: datetime) ->
             row.save()
             log.warning("lease.excess", holder=f"{holder.kind}/{holder.id}", message=row.message)
         sightings.append((row, excess))
-    LeaseExcess.objects.filter(pk__in=[row.pk for row in open_rows.values()]).update(over_at=now)
+    if open_rows:
+        LeaseExcess.objects.filter(pk__in=[row.pk for row in open_rows.values()]).update(over_at=now)
     return sightings
 
 

@@ -20,6 +20,7 @@ from django.db.models import Max, Sum
 from allocations.domain.observed_facts import WorkloadFacts
 from allocations.models import MirrorObject
 from allocations.reconcile.metering.attribution import attribution
+from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project
 from quotas.catalog.models import Kind, Offering
 from quotas.metering import services as metering
@@ -127,24 +128,27 @@ def close_all(account: Account, at: datetime, evidence: Mapping[str, Any], *, es
 
 
 def differing_jobs(cluster: str) -> set[tuple[str, str]]:
-    """Return namespace and uid of the Jobs of a cluster whose unused part differs between mirror and ledger; three
+    """Return namespace and uid of the Jobs of a cluster whose unused part differs between mirror and ledger; two
     queries.
     """
     queued = MirrorObject.objects.filter(cluster=cluster, kind="Workload", allocation="", facts__has_key="job")
     queued = queued.exclude(facts__cluster_queue="")
+    rows = UsageInterval.objects.filter(end=None, member="", cluster=cluster).order_by()
+    columns = ("namespace", "holder_id", "offering", "unused")
+    found, metered = read_tables(
+        Columns(queued, ("namespace", "facts")),
+        Columns(rows.values(*columns).annotate(n=Sum("count")), (*columns, "n")),
+    )
     reservations: dict[tuple[str, str], list[Reservation]] = {}
-    for namespace, facts in cast(Iterable[tuple[str, WorkloadFacts]], queued.values_list("namespace", "facts")):
+    for namespace, facts in cast(Iterable[tuple[str, WorkloadFacts]], found):
         reservations.setdefault((namespace, facts["job"]["uid"]), []).append(reservation(facts))
     offerings = offerings_of(
         cluster, {flavor for each in reservations.values() for one in each for flavor in one.usage}
     )
     reserved = {key: _by_offering(each, offerings) for key, each in reservations.items()}
     used, unused = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
-    rows = UsageInterval.objects.filter(end=None, member="", cluster=cluster).order_by()
-    for namespace, job, offering, is_unused, count in rows.values_list(
-        "namespace", "holder_id", "offering", "unused"
-    ).annotate(n=Sum("count")):
-        (unused if is_unused else used)[namespace, str(job), offering] += count
+    for namespace, job, offering, is_unused, count in metered:
+        (unused if is_unused else used)[namespace, job, offering] += count
     expected = Counter(
         {(*job, offering): amount for job, each in reserved.items() for offering, amount in each.items()}
     )
