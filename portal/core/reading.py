@@ -79,7 +79,7 @@ def _objects(compiler: SQLCompiler, rows: list[list[Any]]) -> list[Any]:
     convert = [each.output_field.to_python for each, *_ in select]
     start, end = klass_info["select_fields"][0], klass_info["select_fields"][-1] + 1
     names = [each.target.attname for each, *_ in select[start:end]]
-    relations = get_related_populators(klass_info, select, connection.alias)
+    relations = get_related_populators(klass_info, select, connection.alias)  # type: ignore[call-arg]  # stubs: Django 6
     objects = []
     for row in rows:
         values = [to_python(value) for to_python, value in zip(convert, row, strict=True)]

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -159,7 +160,7 @@ def _finish(item: LeasedItem, next_at: datetime | None, *, lease_s: int | None) 
 
     Nothing happens if the lease expired and another worker has leased the target.
     """
-    own = {"target": item.target, "until": item.until, "marks": item.marks, "lock": item.lock}
+    own: dict[str, Any] = {"target": item.target, "until": item.until, "marks": item.marks, "lock": item.lock}
     with connection.cursor() as cursor:
         if next_at is None:
             cursor.execute(REMOVE, own)
