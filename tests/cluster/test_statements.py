@@ -15,8 +15,8 @@ from tests.support.statements import StatementLog
 pytestmark = pytest.mark.cluster
 HOLDS = 7
 BUDGETS = {
-    "l40s/whole": {"web": 36, "worker": 63, "watcher": 64, "all": 160, "reconciles": 6},
-    "h100/whole": {"web": 40, "worker": 80, "watcher": 89, "all": 200, "reconciles": 7},
+    "l40s/whole": {"web": 30, "worker": 31, "watcher": 36, "all": 98, "reconciles": 4},
+    "h100/whole": {"web": 34, "worker": 37, "watcher": 54, "all": 124, "reconciles": 6},
 }
 """Medians as measured (docs/guide/performance.md), and a fifth more: events arrive in batches of any size, and
 ``all`` has what is done regularly too, so a slower hold takes more.

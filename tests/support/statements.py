@@ -14,8 +14,9 @@ from deploy.local.home import Home
 SETTINGS = {"log_statement": "all", "log_line_prefix": "of=%a "}
 STATEMENT = re.compile(rb"^of=(?P<process>.*?) LOG:  (?:statement|execute [^:]*):\s+(?P<text>.*)$", re.MULTILINE)
 PROCESSES = ("web", "worker", "watcher")
-LEASE = "UPDATE core_due SET leased_until"
-"""How the statement begins with which a worker leases a target."""
+RECONCILE = '"allocations_appliedobject"."target" = \'local/allocation:'
+"""Part of the statement with which each reconcile of an allocation begins (``allocations.reconcile.allocation_state``).
+"""
 
 
 class Statement(NamedTuple):
@@ -54,11 +55,11 @@ class StatementLog:
 
     def by_process(self, position: int) -> dict[str, int]:
         """Return the numbers of statements since a position: of web, worker and watcher, their sum (``all``), and of
-        those the worker's attempts to reconcile (``reconciles``).
+        those with which the worker begins to reconcile an allocation (``reconciles``).
         """
         found = self.since(position)
         numbers = {name: sum(n for s, n in found.items() if s.process == f"gpu-portal-{name}") for name in PROCESSES}
-        reconciles = sum(n for s, n in found.items() if s.text.startswith(LEASE) and s.process == "gpu-portal-worker")
+        reconciles = sum(n for s, n in found.items() if RECONCILE in s.text and s.process == "gpu-portal-worker")
         return {**numbers, "all": sum(numbers.values()), "reconciles": reconciles}
 
     def _set(self, *statements: str) -> None:
