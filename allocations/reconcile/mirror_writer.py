@@ -5,7 +5,7 @@ the watcher lists again and repeats the batch. An observation has the object's r
 changes nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import Kind, Observation
 from allocations.domain.objects import Ref
-from allocations.models import AppliedObject, MirrorObject, WatchState
+from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import batch_state, change_targets, mirror
 from allocations.reconcile.batch_state import SHOW_HOLDS, BatchState
 from allocations.reconcile.engine.plan import DELETED

@@ -42,7 +42,7 @@ def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
         *("Cluster", "Flavor", "Pool", "PoolUse", "Offering", "Node", "Device"),
         *("Limit", "LimitUse", "QueuePolicy", "Price"),
-        *("UsageInterval", "CapacityInterval", "ForeignUse", "BalanceProof"),
+        *("UsageInterval", "CapacityInterval", "ForeignUse", "Correction", "RecorderOutage", "ClockSkew", "BalanceProof"),
     }
 
 
