@@ -5,7 +5,7 @@ from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.reconcile import etcd_monitor
 from allocations.reconcile.engine import dispatch
-from allocations.reconcile.metering import balance_proof
+from allocations.reconcile.metering import balance_proof, ledger_rollups
 from portal.clusters import registry
 
 log = structlog.get_logger(__name__)
@@ -27,3 +27,8 @@ def read_cluster_store() -> None:
 @shared_task(name="allocations.prove_balance")
 def prove_balance() -> None:
     balance_proof.prove_due()
+
+
+@shared_task(name="allocations.roll_up")
+def roll_up() -> None:
+    ledger_rollups.roll_up_due()

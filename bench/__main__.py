@@ -5,7 +5,7 @@ GPU_PORTAL_TEST_HOME, and stops what it started. Both sides alternate (A B, B A,
 affects both. First the bare client runs against itself: if the interval of that ratio is wider than 10 %, the machine
 is too noisy for a conclusion.
 
-Parts: ``holds``, ``watcher``, and ``catalogue``, which needs no cluster and starts none.
+Parts: ``holds``, ``watcher``, and ``catalogue`` and ``rollups``, which need no cluster and start none.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from deploy.local.runner import Local
 from tests import services
 from tests.stack import DEADLINES
 
-PARTS = ("holds", "watcher", "catalogue")
+PARTS = ("holds", "watcher", "catalogue", "rollups")
+WITHOUT_CLUSTER = ("catalogue", "rollups")
 MACHINE = {"python": platform.python_version(), "processors": os.cpu_count() or 0}
 
 
@@ -38,10 +39,11 @@ def main() -> int:
     parts = arguments.only or list(PARTS)
     os.environ |= DEADLINES
     document: dict[str, Any] = {"machine": MACHINE, "rounds": arguments.rounds}
-    if on_cluster := [part for part in parts if part != "catalogue"]:
+    if on_cluster := [part for part in parts if part not in WITHOUT_CLUSTER]:
         document |= _on_cluster(on_cluster, arguments.rounds)
-    if "catalogue" in parts:  # with stores of its own, once the cluster is down
-        document |= _catalogue_in_subprocess(arguments.rounds) if on_cluster else _catalogue(arguments.rounds)
+    if others := [part for part in parts if part in WITHOUT_CLUSTER]:
+        without = _without_cluster_in_subprocess if on_cluster else _without_cluster
+        document |= without(others, arguments.rounds)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(document, indent=2) + "\n")
     print(report.table(document))  # noqa: T201
@@ -71,26 +73,28 @@ def _at(home: Path, parts: Sequence[str], rounds: int) -> dict[str, Any]:
             local.down()
 
 
-def _catalogue(rounds: int) -> dict[str, Any]:
+def _without_cluster(parts: Sequence[str], rounds: int) -> dict[str, Any]:
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
     with services.running():
         _set_up()
-        from bench import catalogue
+        from bench import catalogue, rollups
 
-        return {"catalogue": catalogue.measure(rounds)}
+        measure = {"catalogue": catalogue.measure, "rollups": rollups.measure}
+        return {part: measure[part](rounds) for part in parts}
 
 
-def _catalogue_in_subprocess(rounds: int) -> dict[str, Any]:
-    """Run the part in a process of its own: this process is connected to the cluster's database, whose role cannot
+def _without_cluster_in_subprocess(parts: Sequence[str], rounds: int) -> dict[str, Any]:
+    """Run the parts in a process of its own: this process is connected to the cluster's database, whose role cannot
     create another one.
     """
     stores = ("DATABASE_URL", "REDIS_URL", "KUBECONFIG")
     environment = {name: value for name, value in os.environ.items() if name not in stores}
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        words = ("--only", "catalogue", "--rounds", str(rounds), "--json", file.name)
+        words = (*(f"--only={part}" for part in parts), "--rounds", str(rounds), "--json", file.name)
         command = [sys.executable, "-m", "bench", *words]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-        return {"catalogue": json.loads(Path(file.name).read_text())["catalogue"]}
+        document = json.loads(Path(file.name).read_text())
+        return {part: document[part] for part in parts}
 
 
 def _set_up() -> None:

@@ -29,7 +29,7 @@ Call = Callable[[], object]
 
 def measure(rounds: int) -> dict[str, Any]:
     """Return the part ``catalogue`` of ``bench.json``."""
-    with _throw_away_database():
+    with throw_away_database():
         users = crowd.fill()
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
@@ -46,7 +46,7 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _throw_away_database() -> Iterator[None]:
+def throw_away_database() -> Iterator[None]:
     name = connection.settings_dict["NAME"]
     connection.creation.create_test_db(verbosity=0, autoclobber=True)
     try:

@@ -49,10 +49,18 @@ def _watcher(part: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _rollups(part: Mapping[str, Any]) -> list[str]:
+    lines = [f"{part['rows']} rows of usage in a year", _head("", "portal", "by hand") + "  ledger alone"]
+    lines += [f"{_line(name, one)}  {one['ledger_s']:>10.3f} s" for name, one in part["queries"].items()]
+    sizes = [f"{name:<30}{one['rows']:>12}{one['bytes_per_row']:>14}" for name, one in part["tables"].items()]
+    return [*lines, "", f"{'table':<30}{'rows':>12}{'bytes a row':>14}", *sizes]
+
+
 PARTS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "holds": _holds,
     "watcher": _watcher,
     "catalogue": _catalogue,
+    "rollups": _rollups,
 }
 
 

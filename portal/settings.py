@@ -290,6 +290,7 @@ CELERY_BEAT_SCHEDULE = {
     "export audit heads": {"task": "core.export_audit_heads", "schedule": crontab(hour=0, minute=5)},
     # After the watcher has had time to pass the hour.
     "prove balance": {"task": "allocations.prove_balance", "schedule": crontab(minute=5), "options": {"expires": 3600}},
+    "roll up": {"task": "allocations.roll_up", "schedule": crontab(minute="1-59/5"), "options": {"expires": 300}},
     "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},
 }
 

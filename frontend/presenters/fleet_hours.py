@@ -1,11 +1,12 @@
-"""The GPU-hours of the fleet as a bar and a row for each flavor."""
+"""The GPU-hours of the fleet as a bar and a row for each flavor and day."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from fractions import Fraction
 
 from portal.core import money
-from quotas.metering.fleet_hours import FlavorHours
+from quotas.metering.fleet_hours import FlavorDay
 from quotas.metering.parts import Category
 
 PLACES = 2
@@ -31,8 +32,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class FleetLine:
-    """A flavor's GPU-hours; ``amounts`` are (title, hours) in the order of ``TITLES``."""
+    """A flavor's GPU-hours on a day; ``amounts`` are (title, hours) in the order of ``TITLES``."""
 
+    day: str
     flavor: str
     capacity: str
     amounts: Sequence[tuple[str, str]]
@@ -40,14 +42,15 @@ class FleetLine:
     summary: str
 
 
-def lines(found: Iterable[FlavorHours]) -> list[FleetLine]:
-    """Return a line for each flavor that had capacity or use."""
-    return [_line(one) for one in found if one.capacity or any(one.parts.values())]
+def lines(found: Iterable[FlavorDay]) -> list[FleetLine]:
+    """Return a line for each flavor and day."""
+    return [_line(one) for one in found]
 
 
-def _line(hours: FlavorHours) -> FleetLine:
+def _line(hours: FlavorDay) -> FleetLine:
     amounts = [(title, money.text(hours.parts[category], PLACES)) for category, title in TITLES.items()]
     return FleetLine(
+        day=f"{hours.start.astimezone(UTC):%F}",
         flavor=hours.flavor or "not offered",
         capacity=money.text(hours.capacity, PLACES),
         amounts=amounts,
@@ -56,7 +59,7 @@ def _line(hours: FlavorHours) -> FleetLine:
     )
 
 
-def _bar(hours: FlavorHours) -> Iterable[Segment]:
+def _bar(hours: FlavorDay) -> Iterable[Segment]:
     """Yield the parts that are not negative; together they fill the bar."""
     parts = [(category, amount) for category, amount in hours.parts.items() if amount > 0]
     total = sum((amount for _, amount in parts), Fraction(0))

@@ -16,7 +16,8 @@ from portal.tenants import access
 from quotas.costs import windows
 from quotas.costs.outages import visible_share
 from quotas.costs.selectors import Costs, visible_costs
-from quotas.metering.fleet_hours import by_flavor
+from quotas.metering.fleet_hours import by_flavor_and_day
+from quotas.metering.hours import DAY
 
 WINDOWS = {
     "today": "today",
@@ -28,8 +29,8 @@ WINDOWS = {
     "lastmonth": "last month",
 }
 KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department", "node", "allocation")
-FLEET_DAYS = 7
-"""The most days of which the GPU-hours of the fleet are shown: they are computed from every interval in the window."""
+FLEET_DAYS = 31
+"""The most days of which the GPU-hours of the fleet are shown: each is a row for each flavor."""
 UNKNOWN = {
     "node": "not known: a device plugin names no node",
     "member": "not known: Jobs submitted with kubectl name nobody",
@@ -65,9 +66,10 @@ def costs(request: PageRequest) -> HttpResponse:
     context["outages"] = outage_line(visible_share(request.user, span), found.currency)
     if access.sees_all(request.user):
         end = max(span.start, min(span.end, now))
-        context |= {"fleet_days": FLEET_DAYS, "balance": balance()}
-        if end - span.start <= FLEET_DAYS * windows.DAY:
-            context["fleet_lines"] = fleet_hours.lines(by_flavor(span.start, end))
+        is_too_long = end - span.start > FLEET_DAYS * DAY
+        context |= {"fleet_days": FLEET_DAYS, "fleet_is_too_long": is_too_long, "balance": balance()}
+        hours = None if is_too_long else by_flavor_and_day(span.start, end)
+        context["fleet_lines"] = None if hours is None else fleet_hours.lines(hours)
     return show(request, "frontend/costs.html", context)
 
 

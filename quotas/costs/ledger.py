@@ -1,7 +1,8 @@
-"""Sums usage and cost of the ledger in PostgreSQL.
+"""Sums usage and cost of the ledger and its roll-ups in PostgreSQL.
 
 Exact: the database adds microseconds and never multiplies by a price or a share; each row it returns has one price and
-one share, and Fractions do the rest. A test compares the result with `rating.rated_usage`.
+one share, and Fractions do the rest. A test compares the result with `rating.rated_usage`, by which hours are rolled
+up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import Any
 
 from django.db import connection
 
-from portal.core.money import hours
-from quotas.costs.rating import RatedUsage, Window, rated
+from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window, rated
+from quotas.metering import rolled_up
 
 KEYS = (
     *("department", "team", "project", "member", "namespace"),
@@ -22,10 +23,15 @@ KEYS = (
 UNALLOCATED = "__unallocated__"
 """OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
 
+SHARED = {"department", "team", "project", "flavor", "offering", "cluster"}
+"""Keys by which hours and days are added up. For others the hours of each account are read."""
+
+# What is rolled up has no bounds to cut. The rest is read from the ledger, with prices of its own.
 # The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
 # A price of NULL is none in force.
 _QUERY = """
-    WITH priced AS (
+    {pieces},
+    priced AS (
         SELECT flavor.name AS flavor, price.per_gpu_hour, price.valid_from AS t0,
                lead(price.valid_from, 1, 'infinity')
                    OVER (PARTITION BY flavor.id ORDER BY price.valid_from) AS t1
@@ -36,19 +42,28 @@ _QUERY = """
         UNION ALL SELECT flavor, NULL, '-infinity', min(t0) FROM priced GROUP BY flavor
     ),
     usage AS (
-        SELECT *, greatest(start, %(first)s) AS t0, least("end", %(last)s) AS t1, %(edges)s::timestamptz[] AS edges
-        FROM metering_usageinterval AS usage
-        WHERE start < %(last)s AND ("end" IS NULL OR "end" > %(first)s){conditions}
+        SELECT total.*, greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
+               %(edges)s::timestamptz[] AS edges
+        FROM rest JOIN metering_usageinterval AS total
+            ON total.cluster = rest.cluster AND total.start < rest.t1
+            AND (total."end" IS NULL OR total."end" > rest.t0)
+        WHERE TRUE{conditions}
     )
-    SELECT step, usage.gpu_share_numerator, usage.gpu_share_denominator,
-           CASE WHEN usage.uncharged THEN 0 ELSE rate.per_gpu_hour END AS price,
-           sum(usage.count * extract(epoch FROM least(usage.t1, edges[step + 1], rate.t1)
-                                              - greatest(usage.t0, edges[step], rate.t0))){columns}
-    FROM usage
-    CROSS JOIN LATERAL generate_series(width_bucket(usage.t0, edges), width_bucket(usage.t1, edges)) AS step
-    LEFT JOIN rate ON rate.flavor = usage.flavor
-        AND rate.t0 < least(usage.t1, edges[step + 1]) AND rate.t1 > greatest(usage.t0, edges[step])
-    GROUP BY step, usage.gpu_share_numerator, usage.gpu_share_denominator, price{columns}
+    SELECT step, total.gpu_share_numerator, total.gpu_share_denominator,
+           CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END AS price,
+           sum(total.count * extract(epoch FROM least(total.t1, edges[step + 1], rate.t1)
+                                              - greatest(total.t0, edges[step], rate.t0))) * 1000000{columns}
+    FROM usage AS total
+    CROSS JOIN LATERAL generate_series(width_bucket(total.t0, edges), width_bucket(total.t1, edges)) AS step
+    LEFT JOIN rate ON rate.flavor = total.flavor
+        AND rate.t0 < least(total.t1, edges[step + 1]) AND rate.t1 > greatest(total.t0, edges[step])
+    GROUP BY step, total.gpu_share_numerator, total.gpu_share_denominator, price{columns}
+"""
+_ROLLED_UP = """
+    UNION ALL
+    SELECT step, 1, total.denominator, total.price, sum(total.amount){columns}
+    FROM {rows} WHERE total.category = 'held'{conditions}
+    GROUP BY step, total.denominator, total.price{columns}
 """
 
 
@@ -67,18 +82,24 @@ def sums(
     """Return the usage until `now` by `keys` (of KEYS) in each window between two `edges`, in one query.
 
     `edges` are at least two moments in order. Groups without usage are absent. `where` keeps rows whose key has one of
-    the values given: an empty collection keeps none.
+    the values given: an empty collection keeps none. Whole hours are read from the roll-ups, unless they have changed
+    since, and the rest from the ledger.
     """
-    columns = [_column(key) for key in keys]
-    conditions = [f" AND {_column(key)} = ANY(%({key})s)" for key in where]
-    query = _QUERY.format(columns="".join(f", {column}" for column in columns), conditions="".join(conditions))
+    words = {
+        "columns": "".join(f", {_column(key)}" for key in keys),
+        "conditions": "".join(f" AND {_column(key)} = ANY(%({key})s)" for key in where),
+    }
+    rows = [rolled_up.DAYS, rolled_up.HOURS] if {*keys, *where} <= SHARED else [rolled_up.ACCOUNTS]
+    query = _QUERY.format(pieces=rolled_up.PIECES, **words)
+    query += "".join(_ROLLED_UP.format(rows=each, **words) for each in rows)
     bounds: dict[str, Any] = {"edges": list(edges), "first": edges[0], "last": min(now, edges[-1])}
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
-        rows = cursor.fetchall()
+        fetched = cursor.fetchall()
     found: dict[tuple[int, tuple[str, ...]], RatedUsage] = {}
-    for step, numerator, denominator, price, seconds, *names in rows:
-        usage = rated(Fraction(numerator, denominator) * hours(seconds), None if price is None else Fraction(price))
+    for step, numerator, denominator, price, microseconds, *names in fetched:
+        gpu_hours = Fraction(numerator) / Fraction(denominator) * Fraction(microseconds) / MICROSECONDS_PER_HOUR
+        usage = rated(gpu_hours, None if price is None else Fraction(price))
         group = (step, tuple(name or UNALLOCATED for name in names))
         found[group] = found.get(group, RatedUsage()) + usage
     return [
@@ -91,4 +112,4 @@ def sums(
 def _column(key: str) -> str:
     if key not in KEYS:
         raise ValueError(f"{key!r} is no key of the ledger")
-    return "usage.holder_id::text" if key == "allocation" else f"usage.{key}"
+    return "total.holder_id::text" if key == "allocation" else f"total.{key}"

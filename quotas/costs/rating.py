@@ -6,7 +6,7 @@ All bounds are half-open, so that the costs of adjoining windows add up.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -98,19 +98,23 @@ def rate_at(rates: Sequence[Rate], at: datetime) -> Fraction | None:
     return rates[place - 1].per_gpu_hour if place else None
 
 
+def by_price(
+    rates: Sequence[Rate], start: datetime, end: datetime
+) -> Iterator[tuple[Fraction | None, datetime, datetime]]:
+    """Yield the prices in force in ``[start, end)``, each with its part of that time; None is no price."""
+    place = bisect_right(rates, start, key=lambda rate: rate.valid_from)
+    while start < end:
+        until = min(end, rates[place].valid_from) if place < len(rates) else end
+        yield rates[place - 1].per_gpu_hour if place else None, start, until
+        start, place = until, place + 1
+
+
 def _rated(usage: Usage, rates: Sequence[Rate], window: Window | None, now: datetime) -> RatedUsage:
     start, end = _bounds(usage, window, now)
     if not usage.is_charged:
         return rated(usage.gpus * _hours(start, end), Fraction(0))
-    changes = [rate.valid_from for rate in rates]
-    prices: list[Fraction | None] = [None, *(rate.per_gpu_hour for rate in rates)]
-    return sum(
-        (
-            rated(usage.gpus * _hours(max(start, since), min(end, until)), price)
-            for price, since, until in zip(prices, [start, *changes], [*changes, end], strict=True)
-        ),
-        RatedUsage(),
-    )
+    parts = by_price(rates, start, end)
+    return sum((rated(usage.gpus * _hours(since, until), price) for price, since, until in parts), RatedUsage())
 
 
 def _bounds(usage: Usage, window: Window | None, now: datetime) -> tuple[datetime, datetime]:

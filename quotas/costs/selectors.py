@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 from uuid import UUID
 
 from portal.core import clock, money
@@ -13,10 +14,12 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import ledger, rating, windows
+from quotas.costs import fleet_costs, ledger, rates, rating, windows
+from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
-from quotas.costs.rating import Rate, RatedUsage, Usage, Window
+from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering.models import UsageInterval
+from quotas.metering.parts import Category
 
 NO_PRICE_YET = "EUR"
 
@@ -42,8 +45,9 @@ NO_CHARGE = Charge(reserved=Fraction(0), used=Fraction(0), unpriced=Fraction(0),
 class CostRow:
     """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
 
-    `total` is the sum of the costs. Both are without the unpriced GPU-hours, and None if those are all there are. Idle,
-    stranded and shared cost are not computed yet and so "0".
+    `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
+    without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
+    are "0" for who does not see the whole fleet, and None without a price, or if too much is not rolled up yet.
     """
 
     name: str
@@ -53,9 +57,21 @@ class CostRow:
     cost: str | None
     total: str | None
     currency: str
-    idle_cost: str = "0"
-    stranded_cost: str = "0"
+    idle_cost: str | None = "0"
+    stranded_cost: str | None = "0"
+    unavailable_cost: str | None = "0"
+    unmanaged_cost: str | None = "0"
+    variance: str | None = "0"
     shared_cost: str = "0"
+
+
+COLUMNS = {
+    Category.IDLE: "idle_cost",
+    Category.STRANDED: "stranded_cost",
+    Category.UNAVAILABLE: "unavailable_cost",
+    Category.UNMANAGED: "unmanaged_cost",
+    Category.VARIANCE: "variance",
+}
 
 
 @dataclass(frozen=True)
@@ -78,26 +94,15 @@ def currency() -> str:
     return Price.objects.values_list("currency", flat=True).first() or NO_PRICE_YET
 
 
-def rates(flavors: Iterable[str] | None = None) -> dict[str, list[Rate]]:
-    """Return prices by flavor name, each in order of time, in one query; of all flavors, or those given."""
-    prices = Price.objects.order_by("valid_from")
-    if flavors is not None:
-        prices = prices.filter(flavor__name__in=set(flavors))
-    found: dict[str, list[Rate]] = defaultdict(list)
-    for flavor, valid_from, amount in prices.values_list("flavor__name", "valid_from", "per_gpu_hour"):
-        found[flavor].append(Rate(valid_from, Fraction(amount)))
-    return dict(found)
-
-
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
     """Return the price of one slice for one hour at `at`, by offering key, in one query; offerings without a price are
     absent.
     """
     listed = list(offerings)
-    by_flavor = rates(offering.flavor.name for offering in listed)
+    prices = rates.by_flavor(offering.flavor.name for offering in listed)
     found = {}
     for offering in listed:
-        price = rating.rate_at(by_flavor.get(offering.flavor.name, ()), at)
+        price = rating.rate_at(prices.get(offering.flavor.name, ()), at)
         if price is not None:
             found[offering.key] = price * offering.gpu_share
     return found
@@ -116,7 +121,7 @@ def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Cha
     for row in intervals:
         usage = Usage(row.flavor, row.gpus, row.start, row.end, is_charged=not row.uncharged)
         found[row.holder_id].append((usage, row.unused))
-    prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
+    prices = rates.by_flavor({usage.flavor for rows in found.values() for usage, _ in rows})
     charged = {}
     for key, rows in found.items():
         rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
@@ -132,10 +137,12 @@ def visible_costs(
     *,
     accumulate: bool = True,
     where: Mapping[str, Collection[str]] | None = None,
+    fleet: bool = False,
 ) -> Costs:
-    """Return `costs` of the teams whose things `user` may read."""
-    teams = None if access.sees_all(user) else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams)
+    """Return `costs` of the teams whose things `user` may read; of the `fleet` only for who sees all of it."""
+    sees_all = access.sees_all(user)
+    teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
+    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams, fleet=fleet and sees_all)
 
 
 def costs(
@@ -146,8 +153,12 @@ def costs(
     where: Mapping[str, Collection[str]] | None = None,
     teams: Collection[str] | None = None,
     now: datetime | None = None,
+    fleet: bool = False,
 ) -> Costs:
     """Return usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
+
+    With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
+    cluster and flavor.
 
     `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
     be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
@@ -159,13 +170,19 @@ def costs(
     if teams is not None:
         kept["team"] = kept.get("team", set(teams)) & set(teams)
     edges = [window.start, window.end] if accumulate else windows.midnights(window)
-    found = ledger.sums(edges, list(dict.fromkeys(aggregate)), kept, now or clock.now())
+    keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
+    found = ledger.sums(edges, keys, kept, until)
+    others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
+    known = {(group.window, group.names) for group in found}
+    found += [ledger.Sum(*group, RatedUsage()) for group in others or () if group not in known]
     found.sort(key=lambda group: (group.window.start, -group.usage.priced_cost, group.names))
     unit, whole = currency(), sum((group.usage for group in found), RatedUsage())
     hours = _rounded([group.usage.gpu_hours for group in found], money.HOURS_PLACES)
     unpriced = _rounded([group.usage.unpriced_gpu_hours for group in found], money.HOURS_PLACES)
     amounts = _rounded([group.usage.priced_cost for group in found], money.MONEY_PLACES)
-    rows = [_row(*parts, unit) for parts in zip(found, hours, unpriced, amounts, strict=True)]
+    rows = [
+        _row(*parts, unit, _not_held(others, parts[0])) for parts in zip(found, hours, unpriced, amounts, strict=True)
+    ]
     return Costs(
         window=window,
         currency=unit,
@@ -176,7 +193,17 @@ def costs(
     )
 
 
-def _row(group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str) -> CostRow:
+def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
+    """Return the columns of what nobody is charged for."""
+    if others is None:
+        return dict.fromkeys(COLUMNS.values())
+    costs = {category: usage.cost for category, usage in others.get((row.window, row.names), {}).items()}
+    return {COLUMNS[one]: None if cost is None else money.text(cost) for one, cost in costs.items()}
+
+
+def _row(
+    group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str, others: Mapping[str, Any]
+) -> CostRow:
     cost = None if group.usage.cost is None else str(amount)
     return CostRow(
         name="/".join(group.names) or "all",
@@ -186,6 +213,7 @@ def _row(group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, 
         cost=cost,
         total=cost,
         currency=unit,
+        **others,
     )
 
 

@@ -11,6 +11,7 @@ from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from quotas.catalog.models import Flavor
 from quotas.costs.models import Price
+from quotas.metering import dirty_hours
 
 DECIMALS = 10
 MAX_AMOUNT = Decimal(10) ** 9
@@ -41,8 +42,15 @@ def set_price(
             defaults={"per_gpu_hour": per_gpu_hour, "currency": currency, "source": source},
         )
         if created:
+            dirty_hours.mark_all(begins, _end_of(price))
             audit(actor, "price.set", flavor.name, before=_audit_values(known), after=_audit_values(price))
     return price
+
+
+def _end_of(price: Price) -> datetime | None:
+    """Return when the next price of the flavor begins; None if there is none."""
+    later = Price.objects.filter(flavor=price.flavor, valid_from__gt=price.valid_from).order_by("valid_from")
+    return later.values_list("valid_from", flat=True).first()
 
 
 def _audit_values(price: Price | None) -> dict[str, str] | None:

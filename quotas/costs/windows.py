@@ -5,13 +5,14 @@ As in OpenCost, with two differences: weeks start on Monday (ISO 8601), and ever
 """
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 
 from portal.core import rfc3339
 from portal.core.errors import Invalid
 from quotas.costs.rating import Window
+from quotas.metering import hours
+from quotas.metering.hours import DAY
 
-DAY = timedelta(days=1)
 MAX_DAYS = 3660
 DAY_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WORKS = (
@@ -34,12 +35,7 @@ def parse(text: str, now: datetime) -> Window:
 
 def midnights(window: Window) -> list[datetime]:
     """Return the bounds of the window and every midnight UTC between them, in order."""
-    edges = [window.start]
-    midnight = datetime.combine(window.start.astimezone(UTC).date() + DAY, time(), UTC)
-    while midnight < window.end:
-        edges.append(midnight)
-        midnight += DAY
-    return [*edges, window.end]
+    return hours.midnights(window.start, window.end)
 
 
 def _named(text: str, today: datetime) -> Window | None:

@@ -2,12 +2,17 @@ from django.contrib import admin
 
 from portal.core.admin import ReadOnlyAdmin
 from quotas.metering.models import (
+    AccountHour,
     BalanceProof,
     CapacityInterval,
     ClockSkew,
     Correction,
+    DayTotal,
+    DirtyHour,
     ForeignUse,
+    HourTotal,
     RecorderOutage,
+    RolledUpHour,
     UsageInterval,
 )
 
@@ -57,3 +62,29 @@ class BalanceProofAdmin(ReadOnlyAdmin):
     list_display = ("hour", "cluster", "balanced", "capacity_gpu_hours", "failure_count", "checked_at")
     list_filter = ("cluster", "balanced")
     date_hierarchy = "hour"
+
+
+@admin.register(AccountHour)
+class AccountHourAdmin(ReadOnlyAdmin):
+    list_display = ("start", "node", "name", "category", "member", "project", "amount", "denominator", "price")
+    list_filter = ("cluster", "flavor", "category", "team")
+    search_fields = ("node", "name", "holder_id")
+
+
+@admin.register(HourTotal, DayTotal)
+class TotalAdmin(ReadOnlyAdmin):
+    list_display = ("start", "flavor", "category", "offering", "team", "project", "amount", "denominator", "price")
+    list_filter = ("cluster", "flavor", "category", "team")
+
+
+@admin.register(RolledUpHour)
+class RolledUpHourAdmin(ReadOnlyAdmin):
+    list_display = ("hour", "cluster", "rolled_up_at")
+    list_filter = ("cluster",)
+    date_hierarchy = "hour"
+
+
+@admin.register(DirtyHour)
+class DirtyHourAdmin(ReadOnlyAdmin):
+    list_display = ("hour", "cluster")
+    list_filter = ("cluster",)

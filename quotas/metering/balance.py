@@ -9,7 +9,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 
@@ -17,10 +17,10 @@ from portal.core import money
 from quotas.catalog import layouts
 from quotas.metering import accounts, ledger_sums, parts
 from quotas.metering.accounts import AccountKey
+from quotas.metering.hours import HOUR
 from quotas.metering.ledger_sums import Overlap
 from quotas.metering.parts import Account, Category, Part, UsageSpan
 
-HOUR = timedelta(hours=1)
 EXACT_PLACES = 10
 """Decimal places of GPU-hours in which a microsecond is seen."""
 ZERO = Fraction(0)

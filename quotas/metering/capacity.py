@@ -15,6 +15,7 @@ from django.db.models.functions import Greatest
 
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from quotas.metering import dirty_hours
 from quotas.metering.models import CapacityInterval
 from quotas.metering.units import FoundUnit, Unit, Value
 
@@ -70,6 +71,8 @@ def record(
             )
             for unit in begun
         )
+        if changed:
+            dirty_hours.mark(cluster, at)
     return len(ended) + len(begun)
 
 
@@ -95,10 +98,14 @@ def add_values(cluster: str, rows: OpenUnits, values: Mapping[Unit, Value]) -> i
 def _add_first_values(cluster: str, values: Mapping[Unit, tuple[Mapping[str, Any], Value]]) -> int:
     """Add values to all intervals of these units with these labels that have none; one UPDATE for each value."""
     keys: dict[Value, list[int]] = defaultdict(list)
+    starts = []
     for row in CapacityInterval.objects.filter(cluster=cluster, offered=None):
         labels, value = values.get(row.unit, ({}, None))
         if value is not None and row.labels == labels:
             keys[value].append(row.pk)
+            starts.append(row.start)
+    if starts:
+        dirty_hours.mark(cluster, min(starts))
     return sum(CapacityInterval.objects.filter(pk__in=pks).update(**_columns(value)) for value, pks in keys.items())
 
 

@@ -1,4 +1,4 @@
-"""GPU-hours of the fleet by flavor and category."""
+"""GPU-hours of the fleet by flavor, day and category, from the roll-ups and, of what is not rolled up, the ledger."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from quotas.metering import accounts, parts
+from quotas.metering import accounts, parts, rolled_up
+from quotas.metering.hours import midnights
 from quotas.metering.parts import Category
 
 
@@ -24,6 +25,20 @@ class FlavorHours:
         return sum(self.parts.values()) == self.capacity
 
 
+@dataclass(frozen=True)
+class FlavorDay:
+    """GPU-hours of a flavor from ``start`` on, until midnight UTC or the end of the window."""
+
+    start: datetime
+    flavor: str
+    parts: Mapping[Category, Fraction]
+
+    @property
+    def capacity(self) -> Fraction:
+        """Return the GPU-hours that there were: what the parts add up to."""
+        return sum(self.parts.values(), Fraction(0))
+
+
 def by_flavor(start: datetime, end: datetime) -> list[FlavorHours]:
     """Return the GPU-hours in ``[start, end)`` of each flavor, by name; reads every interval in the window."""
     capacity: dict[str, Fraction] = defaultdict(Fraction)
@@ -33,3 +48,27 @@ def by_flavor(start: datetime, end: datetime) -> list[FlavorHours]:
         for category, amount in parts.gpu_hours(parts.split(account, start, end)).items():
             hours[key.flavor][category] += amount
     return [FlavorHours(flavor, capacity[flavor], hours[flavor]) for flavor in sorted(hours)]
+
+
+def by_flavor_and_day(start: datetime, end: datetime) -> list[FlavorDay] | None:
+    """Return the GPU-hours in ``[start, end)`` of each flavor and UTC day, newest day first; None if too much of the
+    window is not rolled up.
+    """
+    if start >= end:
+        return []
+    edges = midnights(start, end)
+    found: dict[tuple[int, str], dict[Category, Fraction]] = defaultdict(lambda: dict.fromkeys(Category, Fraction(0)))
+    rolled, rest = rolled_up.of_fleet(edges, end)
+    if rolled_up.is_too_long(rest):
+        return None
+    for part in rolled:
+        found[part.step, part.flavor][part.category] += part.gpu_hours
+    for piece in rest:
+        for key, account in accounts.read(piece.start, piece.end, piece.cluster).items():
+            for category, amount in parts.gpu_hours(parts.split(account, piece.start, piece.end)).items():
+                found[piece.step, key.flavor][category] += amount
+    return [
+        FlavorDay(edges[step - 1], flavor, amounts)
+        for (step, flavor), amounts in sorted(found.items(), key=lambda one: (-one[0][0], one[0][1]))
+        if any(amounts.values())
+    ]

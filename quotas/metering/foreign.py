@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Greatest
 
 from portal.core import clock
+from quotas.metering import dirty_hours
 from quotas.metering.models import ForeignUse
 
 
@@ -42,6 +44,8 @@ def begin(cluster: str, starts: Iterable[Start]) -> None:
     ended; what is open already stays. Two queries, none without a use.
     """
     starts = list(starts)
+    if not starts:
+        return
     uids, slots = {one.use.uid for one in starts}, {one.use.slot for one in starts}
     ended = ForeignUse.objects.filter(uid__in=uids, slot__in=slots, end__isnull=False)
     ends = ended.order_by().values_list("uid", "slot").annotate(Max("end"))
@@ -57,10 +61,14 @@ def begin(cluster: str, starts: Iterable[Start]) -> None:
         )
         for one in starts
     ]
-    ForeignUse.objects.bulk_create(rows, ignore_conflicts=True)
+    with transaction.atomic(savepoint=False):
+        ForeignUse.objects.bulk_create(rows, ignore_conflicts=True)
+        dirty_hours.mark(cluster, min(row.start for row in rows))
 
 
 def end(cluster: str, uid: str, slots: Collection[str], at: datetime, revision: int, *, estimated: bool) -> None:
     """Record that a pod's or claim's uses of these slots have ended, at their start if ``at`` is before it."""
     rows = ForeignUse.objects.filter(cluster=cluster, uid=uid, slot__in=slots, end=None)
-    rows.update(end=Greatest("start", at), revision_end=revision, estimated_end=estimated)
+    with transaction.atomic(savepoint=False):
+        if rows.update(end=Greatest("start", at), revision_end=revision, estimated_end=estimated):
+            dirty_hours.mark(cluster, at)

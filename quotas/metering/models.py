@@ -12,6 +12,11 @@ from quotas.metering import units
 from quotas.metering.recorder_models import ClockSkew as ClockSkew
 from quotas.metering.recorder_models import Correction as Correction
 from quotas.metering.recorder_models import RecorderOutage as RecorderOutage
+from quotas.metering.rollup_models import AccountHour as AccountHour
+from quotas.metering.rollup_models import DayTotal as DayTotal
+from quotas.metering.rollup_models import DirtyHour as DirtyHour
+from quotas.metering.rollup_models import HourTotal as HourTotal
+from quotas.metering.rollup_models import RolledUpHour as RolledUpHour
 from quotas.metering.units import FoundUnit, Unit, Value
 
 

@@ -12,7 +12,8 @@ from portal.core import clock, money
 from portal.tenants import access
 from portal.tenants.access import Person
 from quotas.metering import balance
-from quotas.metering.balance import HOUR, Failure, HourBalance
+from quotas.metering.balance import Failure, HourBalance
+from quotas.metering.hours import HOUR, hour_of
 from quotas.metering.models import BalanceProof, CapacityInterval, UsageInterval
 from quotas.metering.parts import Category
 
@@ -88,8 +89,7 @@ def in_window(user: Person, start: datetime, end: datetime) -> QuerySet[BalanceP
 
     Raises Forbidden for everybody else.
     """
-    first = start.replace(minute=0, second=0, microsecond=0)
-    return access.for_platform(user, BalanceProof.objects.filter(hour__gte=first, hour__lt=end))
+    return access.for_platform(user, BalanceProof.objects.filter(hour__gte=hour_of(start), hour__lt=end))
 
 
 def first_hours() -> dict[str, datetime]:
@@ -98,7 +98,7 @@ def first_hours() -> dict[str, datetime]:
     for rows in (CapacityInterval.objects.order_by(), UsageInterval.objects.order_by()):
         for cluster, start in rows.values_list("cluster").annotate(Min("start")):
             found[cluster] = min(start, found.get(cluster, start))
-    return {cluster: start.replace(minute=0, second=0, microsecond=0) for cluster, start in found.items()}
+    return {cluster: hour_of(start) for cluster, start in found.items()}
 
 
 def proved(cluster: str) -> Mapping[datetime, bool]:

@@ -20,6 +20,7 @@ from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock
 from portal.core.reading import Rows, read_tables
+from quotas.metering import dirty_hours
 from quotas.metering.models import UsageInterval
 
 
@@ -93,6 +94,7 @@ def open_interval(
                 recorded_at=clock.now(),
                 **values,
             )
+            dirty_hours.mark(cluster, found.start)
     if found is not None:
         return found
     assert last is not None
@@ -112,8 +114,10 @@ def close_interval(
         row = UsageInterval.objects.filter(**ends).order_by(F("end").desc(nulls_first=True)).first()
         if row is None:
             return None
-        UsageInterval.objects.filter(pk=row.pk, end=None).update(
+        ended = UsageInterval.objects.filter(pk=row.pk, end=None).update(
             end=Greatest(F("start"), at), source_end=dict(evidence), estimated_end=estimated
         )
         row.refresh_from_db()
+        if ended and row.end:
+            dirty_hours.mark(row.cluster_id, row.end)
     return row

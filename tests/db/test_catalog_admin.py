@@ -42,7 +42,9 @@ def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
         *("Cluster", "Flavor", "Pool", "PoolUse", "Offering", "Node", "Device"),
         *("Limit", "LimitUse", "QueuePolicy", "Price"),
-        *("UsageInterval", "CapacityInterval", "ForeignUse", "Correction", "RecorderOutage", "ClockSkew", "BalanceProof"),
+        *("UsageInterval", "CapacityInterval", "ForeignUse", "BalanceProof"),
+        *("Correction", "RecorderOutage", "ClockSkew"),
+        *("AccountHour", "HourTotal", "DayTotal", "RolledUpHour", "DirtyHour"),
     }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from quotas.catalog.models import Flavor, Offering
-from quotas.costs import ledger, rating, seeds, selectors, services
+from quotas.costs import ledger, rates, rating, seeds, selectors, services
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering.models import UsageInterval
@@ -157,6 +157,9 @@ def test_a_row_has_the_shape_of_opencost(flavor):
             currency="EUR",
             idle_cost="0",
             stranded_cost="0",
+            unavailable_cost="0",
+            unmanaged_cost="0",
+            variance="0",
             shared_cost="0",
         )
     ]
@@ -301,6 +304,6 @@ def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
     usages = [Usage(row.flavor, row.gpus, row.start, row.end) for row in UsageInterval.objects.all()]
     summed = {each.window: each for each in ledger.sums(edges, [], {}, now)}
     for step in steps:
-        rated = rating.rated_usage(usages, selectors.rates(), step, now)
+        rated = rating.rated_usage(usages, rates.by_flavor(), step, now)
         assert (summed[step].usage if step in summed else RatedUsage()) == rated
         assert rated.gpu_hours == rating.gpu_hours(usages, step, now)

@@ -9,8 +9,11 @@ import pytest
 
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
+from quotas.costs import rollups
 from quotas.metering import accounts, capacity, fleet_hours, foreign
 from quotas.metering.foreign import Start, Use
+from quotas.metering.models import DirtyHour
+from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
@@ -191,7 +194,7 @@ def test_platform_staff_see_the_fleets_hours_and_members_do_not(member: User):
     used(hour(0), hour(5), 3)
     window = f"/costs?window={hour(0):%FT%TZ},{hour(10):%FT%TZ}"
     [line] = browser_of(person(platform_role="auditor")).get(window).context["fleet_lines"]
-    assert (line.flavor, line.capacity) == ("l40s", "80.00")
+    assert (line.day, line.flavor, line.capacity) == ("2026-11-02", "l40s", "80.00")
     assert line.amounts[0] == ("Held", "15.00")
     assert [(part.category, part.x, part.width) for part in line.bar] == [("held", 0, 188), ("idle", 188, 812)]
     assert "GPU-hours of the fleet" not in text(browser_of(member).get(window))
@@ -206,4 +209,41 @@ def test_a_window_ahead_has_no_hours():
 def test_long_windows_have_costs_only():
     record(RESOURCES, 0)
     page = text(browser_of(person(platform_role="operator")).get("/costs?window=90d"))
-    assert "Choose at most 7 days" in page
+    assert "Choose at most 31 days" in page
+
+
+def test_each_day_has_a_row_for_each_flavor_the_newest_first():
+    record({**RESOURCES, **GPUS}, 0)
+    used(hour(20), hour(30), 3)
+    found = fleet_hours.by_flavor_and_day(hour(12), hour(48)) or []
+    assert [(one.start, one.flavor, int(one.capacity), int(one.parts[Category.HELD])) for one in found] == [
+        (hour(24), "h100", 48, 0),
+        (hour(24), "l40s", 192, 18),
+        (hour(12), "h100", 24, 0),
+        (hour(12), "l40s", 96, 12),
+    ]
+
+
+def test_a_fleet_has_the_same_hours_whatever_is_rolled_up():
+    record({**RESOURCES, **GPUS}, 0)
+    used(hour(1.5), hour(40.25), 3)
+    hold_gpu("gpu-0", 3.1, None)
+    window = hour(0.5), hour(60.75)
+    before = fleet_hours.by_flavor_and_day(*window)
+    for start, end in ((2, 5), (5, 30), (24, 48), (50, 61)):
+        rollups.roll_up(LOCAL, hour(start), hour(end))
+        DirtyHour.objects.filter(hour=hour(28)).delete()
+        assert fleet_hours.by_flavor_and_day(*window) == before
+    used(hour(28), hour(29))
+    [changed] = [one for one in fleet_hours.by_flavor_and_day(*window) or [] if one not in (before or [])]
+    assert (changed.start, changed.flavor, changed.parts[Category.HELD]) == (hour(24), "l40s", Fraction(199, 4))
+
+
+def test_more_than_a_week_of_the_ledger_is_not_read():
+    record(RESOURCES, 0)
+    assert fleet_hours.by_flavor_and_day(hour(-1000), hour(7 * 24)) is not None
+    assert fleet_hours.by_flavor_and_day(hour(0), hour(7 * 24 + 1)) is None
+    rollups.roll_up(LOCAL, hour(0), hour(2))
+    assert fleet_hours.by_flavor_and_day(hour(0), hour(7 * 24 + 1)) is not None
+    window = f"/costs?window={hour(0):%FT%TZ},{hour(240):%FT%TZ}"
+    assert "not rolled up yet" in text(browser_of(person(platform_role="operator")).get(window))

@@ -22,15 +22,27 @@ from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.models import AuditEntry, Heartbeat
 from quotas.catalog.models import Flavor
+from quotas.costs import rollups
 from quotas.costs.models import Price
 from quotas.costs.services import set_price
 from quotas.metering import capacity, foreign
 from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
-from quotas.metering.models import BalanceProof, CapacityInterval, ClockSkew, ForeignUse, UsageInterval
+from quotas.metering.models import (
+    AccountHour,
+    BalanceProof,
+    CapacityInterval,
+    ClockSkew,
+    DayTotal,
+    DirtyHour,
+    ForeignUse,
+    HourTotal,
+    RolledUpHour,
+    UsageInterval,
+)
 from quotas.metering.units import FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
-from tests.support.quotas import attribution, cluster, hour
+from tests.support.quotas import attribution, cluster, hour, used
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROLE, PASSWORD = "portal_under_test", "only-for-tests"
@@ -92,8 +104,9 @@ def execute(own: psycopg.Connection, statement: str, table: str, column: str = "
 
 
 def test_every_table_of_the_ledger_is_append_only():
-    """Proofs are no part of it: they are computed from it, anew when an hour is checked again. Nor are clocks."""
-    ledger = set(apps.get_app_config("metering").get_models()) - {BalanceProof, ClockSkew}
+    """Proofs and roll-ups are no part of it: they are computed from it, and anew when it changes. Nor are clocks."""
+    computed = {BalanceProof, ClockSkew, AccountHour, HourTotal, DayTotal, RolledUpHour, DirtyHour}
+    ledger = set(apps.get_app_config("metering").get_models()) - computed
     assert {model._meta.db_table for model in ledger | {Price}} <= UPDATABLE.keys()
 
 
@@ -127,6 +140,15 @@ def test_the_role_records_usage_and_its_end(role):
         row = metering.open_interval(uuid4(), uuid4(), "local/a", hour(0), attribution(), 1, TEST)
         metering.close_interval(row.key, hour(1), TEST, estimated=True)
     assert UsageInterval.objects.get(end=hour(1), estimated_end=True).source_end == TEST
+
+
+def test_the_role_rolls_hours_up_and_does_so_again(role):
+    used(hour(0), hour(1))
+    with as_role():
+        rollups.roll_up(LOCAL, hour(0), hour(24))
+        metering.open_interval(uuid4(), uuid4(), "local/a", hour(0.5), attribution(), 1, TEST)
+        rollups.roll_up(LOCAL, hour(0), hour(1))
+    assert sum(DayTotal.objects.values_list("amount", flat=True)) == 5_400_000_000
 
 
 def test_the_role_records_capacity_its_value_and_its_end(role):

@@ -15,7 +15,7 @@ from allocations.reconcile.metering import open_intervals
 from portal.clusters import registry
 from portal.core import clock
 from quotas.metering import inferred_capacity, proofs
-from quotas.metering.balance import HOUR
+from quotas.metering.hours import HOUR, hour_of
 from quotas.metering.models import BalanceProof
 
 log = structlog.get_logger(__name__)
@@ -75,7 +75,7 @@ def complete_until(cluster: str) -> datetime | None:
     if KINDS.keys() - states.keys():
         return None
     passed = min(clock.now(), *states.values())
-    return passed.replace(minute=0, second=0, microsecond=0)
+    return hour_of(passed)
 
 
 def _newest_first(start: datetime, end: datetime) -> Iterator[datetime]:

@@ -21,10 +21,15 @@ from quotas.costs.outages import OutageShare, visible_share
 from quotas.costs.rating import Window
 from quotas.costs.selectors import CostRow, visible_costs
 from quotas.metering import proofs
-from quotas.metering.balance import HOUR, Check
+from quotas.metering.balance import Check
+from quotas.metering.hours import HOUR
 from quotas.metering.models import BalanceProof
 
 IDLE = ("separate", "share", "hide")
+IDLE_HELP = "hide: without what nobody is charged for, which platform staff see. share: as separate, for now."
+NOT_HELD_HELP = (
+    'For platform staff, by cluster and flavor; "0" for others. null without a price, or until the time is rolled up.'
+)
 WINDOW = OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS)
 
 
@@ -39,8 +44,11 @@ class CostRowOut(serializers.Serializer):
     gpu_hours = serializers.CharField()
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    idle_cost = serializers.CharField()
-    stranded_cost = serializers.CharField()
+    idle_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    stranded_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    variance = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Negative if more is charged than is.")
     shared_cost = serializers.CharField()
     total = serializers.CharField(allow_null=True, help_text=COST_HELP)
     currency = serializers.CharField()
@@ -98,17 +106,19 @@ class ProofOut(serializers.Serializer):
         WINDOW,
         OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=f"Of {', '.join(KEYS)}."),
         OpenApiParameter("accumulate", OpenApiTypes.BOOL, default=True, description="false: a row per UTC day."),
-        OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description="No effect yet."),
+        OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description=IDLE_HELP),
         OpenApiParameter("filter", OpenApiTypes.STR, description='As OpenCost: team:"vision"+kind:"whole".'),
     ],
     responses=CostsOut,
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
-    """Return usage and cost of everything the caller may see. Amounts are decimal strings; columns not computed yet are
-    "0". Usage without a price has no cost: it is `unpriced_gpu_hours`.
+    """Return usage and cost of everything the caller may see. Amounts are decimal strings; `shared_cost` is "0", since
+    it is not computed yet. Usage without a price has no cost: it is `unpriced_gpu_hours`. What nobody holds is in a row
+    named `__idle__` where the keys are others than cluster and flavor.
     """
-    if query_value(request, "idle", "separate") not in IDLE:
+    idle = query_value(request, "idle", "separate")
+    if idle not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
     user, window = current_user(request), windows.parse(_window(request), clock.now())
     # In a URL a bare + is a space.
@@ -119,6 +129,7 @@ def costs(request: Request) -> Response:
         query_values(request, "aggregate") or ["project"],
         accumulate=query_flag(request, "accumulate", True),
         where=where,
+        fleet=idle != "hide",
     )
     return Response(
         {

@@ -1,0 +1,50 @@
+"""What the GPU-hours cost that nobody is charged for: idle, stranded, unavailable, unmanaged, and variance.
+
+Nobody but platform staff may see them: they tell what all teams together use.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+
+from quotas.costs import rollups
+from quotas.costs.ledger import UNALLOCATED
+from quotas.costs.rating import RatedUsage, Window, rated
+from quotas.metering import rolled_up
+from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
+from quotas.metering.rolled_up import FleetPart, Rest
+
+IDLE = "__idle__"
+"""OpenCost's name for what nobody holds: the value of every key but cluster and flavor."""
+KEYS = ("cluster", "flavor")
+Group = tuple[Window, tuple[str, ...]]
+
+
+def not_held(
+    edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
+) -> dict[Group, dict[Category, RatedUsage]] | None:
+    """Return the GPU-hours of every category but held, as ``ledger.sums``; None if too much of the window is not rolled
+    up. A filter by anything but cluster and flavor leaves none.
+    """
+    found: dict[Group, dict[Category, RatedUsage]] = defaultdict(lambda: defaultdict(RatedUsage))
+    if where.keys() - set(KEYS):
+        return found
+    parts, rest = rolled_up.of_fleet(edges, now)
+    if rolled_up.is_too_long(rest):
+        return None
+    for part in [*parts, *(one for piece in rest for one in _from_ledger(piece))]:
+        values = {"cluster": part.cluster, "flavor": part.flavor}
+        if part.category != Category.HELD and all(values[key] in kept for key, kept in where.items()):
+            names = tuple((values[key] or UNALLOCATED) if key in values else IDLE for key in keys)
+            group = Window(edges[part.step - 1], edges[part.step]), names
+            price = None if part.price is None else Fraction(part.price)
+            found[group][part.category] += rated(part.gpu_hours, price)
+    return found
+
+
+def _from_ledger(rest: Rest) -> Iterator[FleetPart]:
+    ledger = rollups.read(rest.cluster, rest.start, rest.end)
+    for row in rollups.rows(ledger, rest.start, rest.end):
+        hours = Fraction(row.amount) / Fraction(row.denominator) / MICROSECONDS_PER_HOUR
+        yield FleetPart(rest.step, rest.cluster, row.flavor, Category(row.category), row.price, hours)

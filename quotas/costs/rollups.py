@@ -1,0 +1,170 @@
+"""Rolls the ledger up by hour: what each account, and each team and project, had, by category and price.
+
+Whole numbers and no money: GPU-microseconds for each denominator of a part of a GPU, and for each price. So sums of
+roll-ups are those of the ledger to the last digit (``quotas.costs.ledger``).
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, Sum
+
+from portal.core import clock, money
+from portal.core.locks import advisory_lock
+from quotas.costs import rates, rating
+from quotas.costs.rating import Rates
+from quotas.metering import accounts, parts
+from quotas.metering.accounts import AccountKey
+from quotas.metering.hours import DAY, HOUR, day_of, hours_between
+from quotas.metering.models import AccountHour, DayTotal, DirtyHour, ForeignUse, HourTotal, RolledUpHour, UsageInterval
+from quotas.metering.parts import MICROSECOND, Account, Part
+
+PRICE_PLACES = 10
+SHARED = ("flavor", "category", "offering", "department", "team", "project", "price", "denominator")
+"""The columns by which the accounts of an hour are added up."""
+
+
+class Holder(NamedTuple):
+    """Who uses a part and what of; empty for what nobody uses."""
+
+    node: str = ""
+    holder_id: UUID | None = None
+    offering: str = ""
+    kind: str = ""
+    department: str = ""
+    team: str = ""
+    project: str = ""
+    member: str = ""
+    namespace: str = ""
+    owner_kind: str = ""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What the ledger of a cluster has in ``[start, end)``: accounts, and who their uses are by."""
+
+    accounts: Mapping[AccountKey, Account]
+    holders: Mapping[str, Holder]
+    rates: Rates
+
+
+def read(cluster: str, start: datetime, end: datetime) -> Ledger:
+    """Return the ledger of a cluster in ``[start, end)``, in a fixed number of queries."""
+    found = accounts.read(start, end, cluster)
+    # Read last: rows are never deleted, so every use of the accounts is among them.
+    within = Q(end=None) | Q(end__gt=start)
+    holders = {}
+    fields = [name for name in Holder._fields if name != "owner_kind"]
+    usage = UsageInterval.objects.filter(within, cluster=cluster, start__lt=end).order_by()
+    for key, *values in usage.values_list("key", *fields):
+        holders[str(key)] = Holder(*values)
+    foreign = ForeignUse.objects.filter(within, cluster=cluster, start__lt=end).order_by()
+    for key, node, namespace, owner_kind in foreign.values_list("pk", "node", "namespace", "owner_kind"):
+        holders[f"foreign/{key}"] = Holder(node, namespace=namespace, owner_kind=owner_kind)
+    return Ledger(found, holders, rates.by_flavor({key.flavor for key in found}))
+
+
+def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
+    """Return what every account had in ``[start, end)``, as rows that are not saved."""
+    amounts: dict[tuple[AccountKey, str, Holder, Fraction | None, int], int] = defaultdict(int)
+    for key, account in ledger.accounts.items():
+        prices = ledger.rates.get(key.flavor, ())
+        for part in parts.split(account, start, end):
+            holder = _holder(ledger, key, part)
+            for price, since, until in rating.by_price(prices, part.start, part.end):
+                group = (key, part.category.value, holder, price, part.gpus.denominator)
+                amounts[group] += part.gpus.numerator * ((until - since) // MICROSECOND)
+    return [
+        AccountHour(
+            cluster_id=key.cluster,
+            start=start,
+            flavor=key.flavor,
+            is_gpu=bool(key.node),
+            name=key.name,
+            category=category,
+            price=None if price is None else Decimal(money.text(price, PRICE_PLACES)),
+            denominator=denominator,
+            amount=amount,
+            **holder._asdict(),
+        )
+        for (key, category, holder, price, denominator), amount in amounts.items()
+        if amount
+    ]
+
+
+def roll_up(cluster: str, start: datetime, end: datetime) -> None:
+    """Roll up the hours of a cluster that begin in ``[start, end)``, whole ones; each is replaced.
+
+    1. The marks that are there now are deleted at the end. What the ledger gets meanwhile adds a mark of its own.
+    2. All is one transaction, in which nobody else rolls up these hours.
+    3. A day is replaced too once all its hours are rolled up.
+    """
+    hours = list(hours_between(start, end))
+    with transaction.atomic(), ExitStack() as locks:
+        for hour in hours:
+            locks.enter_context(advisory_lock("roll up hour", cluster, hour.isoformat()))
+        marks = list(DirtyHour.objects.filter(cluster=cluster, hour__in=hours).order_by().values_list("pk", flat=True))
+        ledger = read(cluster, start, end)
+        found = [row for hour in hours for row in rows(ledger, hour, hour + HOUR)]
+        for model in (AccountHour, HourTotal):
+            model.objects.filter(cluster=cluster, start__in=hours).delete()
+        AccountHour.objects.bulk_create(found, batch_size=1000)
+        HourTotal.objects.bulk_create(_totals(found), batch_size=1000)
+        now = clock.now()
+        RolledUpHour.objects.bulk_create(
+            (RolledUpHour(cluster_id=cluster, hour=hour, rolled_up_at=now) for hour in hours),
+            update_conflicts=True,
+            unique_fields=["hour", "cluster"],
+            update_fields=["rolled_up_at"],
+        )
+        for day in sorted({day_of(hour) for hour in hours}):
+            locks.enter_context(advisory_lock("roll up day", cluster, day.isoformat()))
+            _replace_day(cluster, day)
+        DirtyHour.objects.filter(pk__in=marks).delete()
+
+
+def dirty_hours(cluster: str, until: datetime) -> list[datetime]:
+    """Return the hours of a cluster that are marked and begin before ``until``, oldest first."""
+    marked = DirtyHour.objects.filter(cluster=cluster, hour__lt=until).order_by("hour")
+    return list(marked.values_list("hour", flat=True).distinct())
+
+
+def rolled_up_hours(cluster: str) -> Collection[datetime]:
+    """Return the hours of a cluster that are rolled up, marked or not."""
+    return set(RolledUpHour.objects.filter(cluster=cluster).order_by().values_list("hour", flat=True))
+
+
+def _holder(ledger: Ledger, key: AccountKey, part: Part) -> Holder:
+    """Return who uses a part. Of foreign use a key has the row first, and then which part of it this is."""
+    if not part.key:
+        return Holder(node=key.node)
+    holder = ledger.holders["/".join(part.key.split("/")[:2])]
+    return holder._replace(node=key.node) if key.node else holder
+
+
+def _totals(found: Iterable[AccountHour]) -> Iterator[HourTotal]:
+    amounts: dict[tuple[str, datetime, Sequence[object]], int] = defaultdict(int)
+    for row in found:
+        amounts[row.cluster_id, row.start, tuple(getattr(row, name) for name in SHARED)] += int(row.amount)
+    for (cluster, start, names), amount in amounts.items():
+        yield HourTotal(cluster_id=cluster, start=start, amount=amount, **dict(zip(SHARED, names, strict=True)))
+
+
+def _replace_day(cluster: str, day: datetime) -> None:
+    """Add up the hours of a day, if all are rolled up."""
+    if RolledUpHour.objects.filter(cluster=cluster, hour__gte=day, hour__lt=day + DAY).count() < DAY // HOUR:
+        return
+    DayTotal.objects.filter(cluster=cluster, start=day).delete()
+    of_day = HourTotal.objects.filter(cluster=cluster, start__gte=day, start__lt=day + DAY).order_by()
+    totals = of_day.values(*SHARED).annotate(added_up=Sum("amount"))
+    DayTotal.objects.bulk_create(
+        DayTotal(cluster_id=cluster, start=day, amount=values.pop("added_up"), **values) for values in totals
+    )

@@ -1,0 +1,33 @@
+"""Whole hours and days in UTC. Pure."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def hour_of(moment: datetime) -> datetime:
+    """Return the start of the hour that contains the moment."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def day_of(moment: datetime) -> datetime:
+    """Return the midnight at which the day of the moment begins."""
+    return hour_of(moment).replace(hour=0)
+
+
+def hours_between(start: datetime, end: datetime) -> Iterator[datetime]:
+    """Yield the hours that begin in ``[start, end)``, oldest first; ``start`` is the start of one."""
+    while start < end:
+        yield start
+        start += HOUR
+
+
+def midnights(start: datetime, end: datetime) -> list[datetime]:
+    """Return the two bounds and every midnight UTC between them, in order."""
+    edges, midnight = [start], day_of(start) + DAY
+    while midnight < end:
+        edges.append(midnight)
+        midnight += DAY
+    return [*edges, end]

@@ -1,0 +1,445 @@
+"""Roll-ups: what they have of an hour and a day, that costs are the same with and without them, and which hours a
+change marks.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.db.models import Model
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from portal.core import clock
+from quotas.catalog.models import Flavor
+from quotas.costs import ledger, rates, rating, rollups, services
+from quotas.costs.models import Price
+from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.metering import accounts, capacity, foreign, parts
+from quotas.metering import services as metering
+from quotas.metering.foreign import Start, Use
+from quotas.metering.hours import HOUR
+from quotas.metering.models import (
+    AccountHour,
+    CapacityInterval,
+    DayTotal,
+    DirtyHour,
+    ForeignUse,
+    HourTotal,
+    RolledUpHour,
+    UsageInterval,
+)
+from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
+from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record, use_gpu_without_allocation
+from tests.support.clusters import LOCAL, make_cluster
+from tests.support.fleet import fleet
+from tests.support.quotas import T0, attribution, hour, used
+
+pytestmark = pytest.mark.django_db
+HOURS, SHORT = 30, 6
+ROLLUPS = (AccountHour, HourTotal, DayTotal, RolledUpHour, DirtyHour)
+RANDOM_LEDGERS = settings(
+    max_examples=5,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a smaller seed is no simpler ledger
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(autouse=True)
+def catalog(db: None) -> None:
+    fleet()
+
+
+def set_price(amount: str, at: float, flavor: str = "l40s") -> Price:
+    with clock.frozen(hour(at)):
+        return services.set_price("operator", Flavor.objects.get(name=flavor), amount, "EUR", hour(at), "test")
+
+
+def amounts(model: Any = HourTotal, *names: str) -> dict[tuple[Any, ...], Fraction]:
+    """Return GPU-hours by category and these columns."""
+    found: dict[tuple[Any, ...], Fraction] = defaultdict(Fraction)
+    for row in model.objects.all():
+        key = (row.category, *(getattr(row, name) for name in names))
+        found[key] += Fraction(row.amount) / Fraction(row.denominator) / parts.MICROSECONDS_PER_HOUR
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def marked() -> list[int]:
+    """Return the hours that are marked, counted from the test's first one."""
+    hours = DirtyHour.objects.order_by("hour").values_list("hour", flat=True).distinct()
+    return [(each - T0) // HOUR for each in hours]
+
+
+def roll_up(start: int, end: int) -> None:
+    rollups.roll_up(LOCAL, hour(start), hour(end))
+
+
+def test_an_hour_has_what_was_held_and_what_was_idle() -> None:
+    record(RESOURCES, 0)
+    used(hour(0.5), hour(3), 3)
+    roll_up(0, 1)
+    held = Fraction(3, 2)
+    assert amounts() == {("held",): held, ("idle",): 8 - held}
+    assert amounts(AccountHour, "name", "member") == {
+        ("held", "nvidia.com/gpu", "ada"): held,
+        ("idle", "nvidia.com/gpu", ""): 8 - held,
+    }
+
+
+def test_a_price_that_changes_within_an_hour_makes_two_rows() -> None:
+    Price.objects.all().delete()
+    set_price("1.5", 0)
+    set_price("2.25", 0.25)
+    used(hour(0), hour(1), 2)
+    roll_up(0, 1)
+    found = HourTotal.objects.filter(category="held").values_list("price", "denominator", "amount")
+    assert set(found) == {
+        (Decimal("1.5"), Decimal(1), Decimal(2 * 900_000_000)),
+        (Decimal("2.25"), Decimal(1), Decimal(2 * 2_700_000_000)),
+    }
+
+
+def test_amounts_stay_whole_however_odd_the_shares() -> None:
+    """Denominators of 31 bits that share no divisor: what is left has one of 93 bits."""
+    record({Unit("h100-0", GPU, "gpu-0"): FoundUnit(1, 1)}, 0)
+    odd = (2**31 - 1, 2**31 - 19, 2**31 - 61)
+    for number, denominator in enumerate(odd):
+        hold_gpu(f"gpu-0/{number}", 0, 1, gpu_share=Fraction(1, denominator))
+    roll_up(0, 1)
+    assert amounts()["variance",] + amounts()["held",] == 1
+    assert amounts()["held",] == sum(Fraction(1, each) for each in odd)
+
+
+def test_what_is_unmanaged_has_its_namespace() -> None:
+    record(GPUS, 0)
+    use_gpu_without_allocation("gpu-1", 0, 0.5)
+    roll_up(0, 1)
+    assert amounts(AccountHour, "namespace", "node")["unmanaged", "elsewhere", "h100-0"] == Fraction(1, 2)
+
+
+def test_a_day_is_added_up_once_all_its_hours_are_rolled_up() -> None:
+    record(RESOURCES, 0)
+    used(hour(1), hour(30), 2)
+    roll_up(0, 23)
+    assert not DayTotal.objects.exists()
+    roll_up(23, 26)
+    assert {row.start for row in DayTotal.objects.all()} == {T0}
+    assert amounts(DayTotal) == {("held",): 46, ("idle",): 8 * 24 - 46}
+
+
+def test_rolling_up_once_more_changes_nothing() -> None:
+    record({**RESOURCES, **GPUS}, 0)
+    used(hour(0.3), None, 2)
+    hold_gpu("gpu-0", 0.1, 7)
+    roll_up(0, 24)
+    before = content()
+    roll_up(0, 24)
+    roll_up(5, 6)
+    assert content() == before
+
+
+def content() -> list[list[tuple[Any, ...]]]:
+    """Return all rows of the roll-ups without their own keys."""
+    found = []
+    for model in (AccountHour, HourTotal, DayTotal):
+        columns = [field.attname for field in model._meta.concrete_fields if field.attname != "id"]
+        found.append(sorted(model.objects.order_by().values_list(*columns), key=repr))
+    return found
+
+
+def empty(*models: type[Model]) -> None:
+    for model in models:
+        model._default_manager.all().delete()
+
+
+class Fleet:
+    """A ledger with random capacity, holds, foreign use and prices over HOURS hours."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        empty(*ROLLUPS, UsageInterval, CapacityInterval, ForeignUse, Price)
+        for flavor in ("l40s", "h100"):
+            for at in sorted(self.random.sample(range(-2, HOURS * 2), self.random.randrange(4))):
+                set_price(f"{self.random.random():.10f}", at / 2 + self.random.random() / 2, flavor)
+
+    def moment(self) -> datetime:
+        if self.random.random() < 0.3:
+            return hour(self.random.randrange(HOURS))
+        return T0 + timedelta(microseconds=self.random.randrange(HOURS * 3_600_000_000))
+
+    def span(self) -> tuple[datetime, datetime]:
+        start, end = sorted((self.moment(), self.moment()))
+        return start, end
+
+    def events(self) -> list[Any]:
+        """Return functions that record one thing each."""
+        found: list[Any] = [self._capacity, self._capacity, self._capacity]
+        found += [self._hold for _ in range(self.random.randrange(8))]
+        found += [self._gpu_hold for _ in range(self.random.randrange(4))]
+        found += [self._foreign for _ in range(self.random.randrange(4))]
+        self.random.shuffle(found)
+        return found
+
+    def _capacity(self) -> None:
+        at = (self.moment() - T0) / HOUR
+        down = FoundUnit(1, 0, "node_not_ready")
+        record(self.random.choice([RESOURCES, GPUS, dict.fromkeys(GPUS, down)]), at)
+
+    def _hold(self) -> None:
+        start, end = self.span()
+        share = Fraction(1, self.random.randrange(1, 8))
+        values: dict[str, Any] = {
+            "gpu_share": share,
+            "team": self.random.choice(["vision", "language"]),
+            "member": self.random.choice(["ada", "ben", ""]),
+            "flavor": self.random.choice(["l40s", "unpriced"]),
+        }
+        used(start, self.random.choice([end, None]), self.random.randrange(1, 5), **values)
+
+    def _gpu_hold(self) -> None:
+        start, end = self.span()
+        slot = f"{LOCAL}/h100-0/gpu-{self.random.randrange(2)}/{uuid4()}"
+        values = {"offering": "h100/whole", "flavor": "h100", "node": "h100-0", "gpu_share": Fraction(1, 3)}
+        row = metering.open_interval(uuid4(), uuid4(), slot, start, attribution(**values), 1, SEEN)
+        if self.random.random() < 0.8:
+            metering.close_interval(row.key, end, SEEN)
+
+    def _foreign(self) -> None:
+        start, end = self.span()
+        slot, uid = f"{LOCAL}/pod:{uuid4()}/nvidia.com/gpu", str(uuid4())
+        use = Use(slot, "l40s-0", RESOURCE, "nvidia.com/gpu", 1, "Pod", "trainer", uid, "elsewhere")
+        foreign.begin(LOCAL, [Start(use, start, 1, estimated=False)])
+        foreign.end(LOCAL, uid, [slot], end, 2, estimated=False)
+
+
+KEY_SETS: Sequence[tuple[Sequence[str], dict[str, list[str]]]] = [
+    ((), {}),
+    (("team", "flavor"), {}),
+    (("member",), {}),
+    (("project",), {"team": ["vision"]}),
+    (("team",), {"member": ["ada", "ben"]}),
+    (("allocation", "kind", "node", "namespace", "cluster"), {}),
+]
+
+
+@RANDOM_LEDGERS
+@given(seed=st.integers(0, 2**32))
+def test_costs_are_the_same_to_the_last_digit_whatever_is_rolled_up(seed: int) -> None:
+    made = Fleet(seed)
+    random, events = made.random, made.events()
+    for event in events[::2]:
+        event()
+    for _ in range(3):
+        start, end = sorted((random.randrange(HOURS), random.randrange(HOURS)))
+        roll_up(start, end + 1)
+    for event in events[1::2]:
+        event()
+    now = made.moment()
+    windows = [sorted({made.moment() for _ in range(4)}), [hour(0), hour(24), hour(30)]]
+    for edges in windows:
+        for keys, where in KEY_SETS:
+            found = {(one.window, one.names): one.usage for one in ledger.sums(edges, keys, where, now)}
+            assert found == by_python(edges, keys, where, now), (keys, where)
+
+
+def by_python(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, RatedUsage]:
+    """Return what ``ledger.sums`` should, from the intervals alone."""
+
+    def value(row: UsageInterval, key: str) -> str:
+        return (
+            str(row.holder_id) if key == "allocation" else str(getattr(row, "cluster_id" if key == "cluster" else key))
+        )
+
+    groups: dict[tuple[str, ...], list[Usage]] = defaultdict(list)
+    for row in UsageInterval.objects.all():
+        if all(value(row, key) in values for key, values in where.items()):
+            names = tuple(value(row, key) or ledger.UNALLOCATED for key in keys)
+            groups[names].append(Usage(row.flavor, row.gpus, row.start, row.end))
+    found = {}
+    for start, end in pairwise(edges):
+        for names, usages in groups.items():
+            usage = rating.rated_usage(usages, rates.by_flavor(), Window(start, end), now)
+            if usage.gpu_hours:
+                found[Window(start, end), names] = usage
+    return found
+
+
+@RANDOM_LEDGERS
+@given(seed=st.integers(0, 2**32))
+def test_roll_ups_have_the_parts_of_the_accounts(seed: int) -> None:
+    for event in Fleet(seed).events():
+        event()
+    roll_up(0, HOURS)
+    for model, end in ((AccountHour, HOURS), (HourTotal, HOURS), (DayTotal, 24)):
+        assert amounts(model, "flavor") == of_accounts(end)
+
+
+def of_accounts(end: int) -> dict[tuple[str, str], Fraction]:
+    """Return the GPU-hours until ``end`` by category and flavor, split once over the whole time."""
+    found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for key, account in accounts.read(hour(0), hour(end)).items():
+        for category, amount in parts.gpu_hours(parts.split(account, hour(0), hour(end))).items():
+            found[category.value, key.flavor] += amount
+    return {key: amount for key, amount in found.items() if amount}
+
+
+@RANDOM_LEDGERS
+@given(seed=st.integers(0, 2**32))
+def test_events_that_come_after_the_roll_up_and_in_any_order_give_the_same_in_the_end(seed: int) -> None:
+    """Capacity is recorded first: its intervals of a unit end where the next begins."""
+    made = Fleet(seed)
+    record(RESOURCES, 0)
+    events = [_Interval(made) for _ in range(3)]
+    contents = []
+    for order in (events, made.random.sample(events, len(events)), [*events, *events]):
+        empty(*ROLLUPS, UsageInterval)
+        roll_up(0, SHORT)
+        for event in order:
+            event.begin()
+        roll_up_marked()
+        for event in reversed(order):
+            event.end()
+        roll_up_marked()
+        contents.append(content())
+    assert contents[0] == contents[1] == contents[2]
+
+
+class _Interval:
+    """A hold whose start and end can be recorded repeatedly."""
+
+    def __init__(self, made: Fleet) -> None:
+        self.key, self.holder = uuid4(), uuid4()
+        self.start, self.until = sorted(hour(made.random.uniform(0, SHORT)) for _ in range(2))
+        self.count = made.random.randrange(1, 4)
+
+    def begin(self) -> None:
+        metering.open_interval(self.key, self.holder, f"slot:{self.key}", self.start, attribution(), self.count, SEEN)
+
+    def end(self) -> None:
+        metering.close_interval(self.key, self.until, SEEN)
+
+
+def roll_up_marked() -> None:
+    for at in rollups.dirty_hours(LOCAL, hour(SHORT)):
+        rollups.roll_up(LOCAL, at, at + HOUR)
+    assert not DirtyHour.objects.filter(hour__lt=hour(SHORT)).exists()
+
+
+@pytest.fixture
+def at_ten() -> Iterator[None]:
+    """Run the test at ten past ten, counted from the test's first hour: nine hours and the tenth may be rolled up."""
+    with clock.frozen(hour(10) + timedelta(minutes=10)):
+        yield
+
+
+@pytest.mark.usefixtures("at_ten")
+class TestMarks:
+    def test_a_hold_of_the_present_hour_marks_nothing_and_asks_nothing(self) -> None:
+        with CaptureQueriesContext(connection) as queries:
+            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(10.05), attribution(), 1, SEEN)
+            metering.close_interval(row.key, hour(10.1), SEEN)
+        assert not [each for each in queries if "dirty" in each["sql"]]
+        assert marked() == []
+
+    def test_a_hold_that_began_in_the_past_and_ends_now_marks_nothing(self) -> None:
+        with clock.frozen(hour(2)):
+            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)
+        metering.close_interval(row.key, hour(10.1), SEEN)
+        assert marked() == []
+
+    def test_a_start_that_comes_late_marks_the_hours_from_it_on(self) -> None:
+        metering.open_interval(uuid4(), uuid4(), "slot", hour(7.5), attribution(), 1, SEEN)
+        assert marked() == [7, 8, 9]
+
+    def test_an_end_that_comes_late_marks_the_hours_from_it_on(self) -> None:
+        with clock.frozen(hour(2)):
+            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)
+        metering.close_interval(row.key, hour(8.5), SEEN)
+        assert marked() == [8, 9]
+        DirtyHour.objects.all().delete()
+        metering.close_interval(row.key, hour(4), SEEN)
+        assert marked() == []
+
+    def test_what_the_ledger_has_already_marks_nothing(self) -> None:
+        with clock.frozen(hour(2)):
+            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)
+        metering.open_interval(row.key, uuid4(), "slot", hour(1), attribution(), 1, SEEN)
+        assert marked() == []
+
+    def test_capacity_that_is_recorded_late_marks_its_hours(self) -> None:
+        capacity.record(LOCAL, {"l40s-0": SEEN, "l40s-1": SEEN}, lambda before: RESOURCES, hour(6))
+        assert marked() == [6, 7, 8, 9]
+        DirtyHour.objects.all().delete()
+        capacity.record(LOCAL, {"l40s-0": SEEN, "l40s-1": SEEN}, lambda before: RESOURCES, hour(7))
+        assert marked() == []
+
+    def test_a_first_value_marks_the_hours_since_its_capacity_began(self) -> None:
+        with clock.frozen(hour(8)):
+            capacity.record(LOCAL, {"l40s-0": SEEN, "l40s-1": SEEN}, lambda before: RESOURCES, hour(8))
+        rows = capacity.open_units(LOCAL)
+        capacity.add_values(LOCAL, rows, {unit: Value("l40s", Fraction(1), offered=True) for unit in RESOURCES})
+        assert marked() == [8, 9]
+        DirtyHour.objects.all().delete()
+        capacity.add_values(
+            LOCAL, capacity.open_units(LOCAL), {unit: Value("l40s", Fraction(1), offered=False) for unit in RESOURCES}
+        )
+        assert marked() == []
+
+    def test_use_without_an_allocation_that_is_seen_late_marks_its_hours(self) -> None:
+        slot = f"{LOCAL}/h100-0/gpu-0"
+        use = Use(slot, "h100-0", GPU, "gpu-0", 1, "ResourceClaim", "trainer", "1", "elsewhere")
+        foreign.begin(LOCAL, [Start(use, hour(7.2), 1, estimated=True)])
+        assert marked() == [7, 8, 9]
+        DirtyHour.objects.all().delete()
+        foreign.end(LOCAL, "1", [slot], hour(9.5), 2, estimated=True)
+        assert marked() == [9]
+
+    def test_a_first_price_in_the_past_marks_the_hours_of_every_cluster_until_the_next_one(self) -> None:
+        other = make_cluster("other")
+        Price.objects.all().delete()
+        with clock.frozen(hour(3)):
+            used(hour(3), None)
+            used(hour(3), None, cluster=other.slug)
+        flavor = Flavor.objects.get(name="l40s")
+        services.set_price("operator", flavor, "2", "EUR", hour(8), "test")
+        assert marked() == [8, 9]
+        DirtyHour.objects.all().delete()
+        services.set_price("operator", flavor, "1", "EUR", hour(1), "test")
+        found = DirtyHour.objects.order_by().values_list("cluster", flat=True).distinct()
+        assert (marked(), set(found)) == ([3, 4, 5, 6, 7], {LOCAL, other.slug})
+
+    def test_a_price_from_now_on_marks_nothing(self) -> None:
+        used(hour(3), None)
+        DirtyHour.objects.all().delete()
+        services.set_price("operator", Flavor.objects.get(name="l40s"), "2", "EUR", source="test")
+        assert marked() == []
+
+    def test_an_hour_is_marked_while_it_may_be_rolled_up_before_the_change_is_committed(self) -> None:
+        with clock.frozen(hour(10) + timedelta(minutes=3)):
+            used(hour(9.9), None)
+        assert marked() == [9]
+        DirtyHour.objects.all().delete()
+        with clock.frozen(hour(10) + timedelta(minutes=1)):
+            used(hour(9.9), None)
+        assert marked() == []
+
+
+def test_a_mark_that_a_roll_up_did_not_see_stays() -> None:
+    """As if the change had been committed while the roll-up read the ledger."""
+    used(hour(1), hour(2))
+    roll_up(0, 3)
+    assert set(marked()).isdisjoint({0, 1, 2})
+    metering.open_interval(uuid4(), uuid4(), "late", hour(1.5), attribution(), 1, SEEN)
+    assert {1, 2} <= set(marked())
+    roll_up(1, 2)
+    assert marked()[0] == 2
