@@ -26,6 +26,7 @@ def read_cluster_store() -> None:
 
 @shared_task(name="allocations.prove_balance")
 def prove_balance() -> None:
+    ledger_rollups.roll_up_due()  # First: the proof compares the ledger with its roll-up.
     balance_proof.prove_due()
 
 

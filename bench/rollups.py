@@ -50,14 +50,14 @@ _HOURS = """
     LEFT JOIN (SELECT flavor.name AS flavor, max(per_gpu_hour) AS price
                FROM costs_price JOIN catalog_flavor AS flavor ON flavor.id = flavor_id GROUP BY name) AS priced
         ON priced.flavor = usage.flavor
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY 2
 """
 _DAYS = """
     INSERT INTO metering_daytotal
         (cluster, start, flavor, category, offering, department, team, project, price, denominator, amount)
     SELECT cluster, date_trunc('day', start), flavor, category, offering, department, team, project, price, denominator,
            sum(amount)
-    FROM metering_hourtotal GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    FROM metering_hourtotal GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY 2
 """
 _ROLLED_UP = """
     INSERT INTO metering_rolleduphour (cluster, hour, rolled_up_at)

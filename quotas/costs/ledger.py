@@ -5,10 +5,13 @@ one share, and Fractions do the rest. A test compares the result with `rating.ra
 up.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 from django.db import connection
@@ -96,17 +99,29 @@ def sums(
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
         fetched = cursor.fetchall()
-    found: dict[tuple[int, tuple[str, ...]], RatedUsage] = {}
+    amounts: dict[tuple[int, tuple[str, ...]], dict[tuple[Decimal | None, int], int]] = {}
     for step, numerator, denominator, price, microseconds, *names in fetched:
-        gpu_hours = Fraction(numerator) / Fraction(denominator) * Fraction(microseconds) / MICROSECONDS_PER_HOUR
-        usage = rated(gpu_hours, None if price is None else Fraction(price))
-        group = (step, tuple(name or UNALLOCATED for name in names))
-        found[group] = found.get(group, RatedUsage()) + usage
+        group = amounts.setdefault((step, tuple(name or UNALLOCATED for name in names)), defaultdict(int))
+        group[price, int(denominator)] += numerator * int(microseconds)
+    found = {key: _rated(group) for key, group in amounts.items()}
     return [
         Sum(Window(edges[step - 1], edges[step]), names, usage)
         for (step, names), usage in found.items()
         if usage.gpu_hours
     ]
+
+
+def _rated(amounts: Mapping[tuple[Decimal | None, int], int]) -> RatedUsage:
+    """Return GPU-microseconds by price and denominator as usage. They are added as integers, since there are many."""
+    base = lcm(*(denominator for _, denominator in amounts))
+    by_price: dict[Decimal | None, int] = defaultdict(int)
+    for (price, denominator), amount in amounts.items():
+        by_price[price] += amount * (base // denominator)
+    parts = (
+        rated(Fraction(amount, base * MICROSECONDS_PER_HOUR), None if price is None else Fraction(price))
+        for price, amount in by_price.items()
+    )
+    return sum(parts, RatedUsage())
 
 
 def _column(key: str) -> str:

@@ -31,6 +31,7 @@ class Check(StrEnum):
     USES_FIT_GPU = "uses_fit_gpu"
     PARTS_NOT_NEGATIVE = "parts_not_negative"
     NO_OVERLAP = "no_overlap"
+    ROLLUP_EQUALS_CAPACITY = "rollup_equals_capacity"
     HELD_AS_OBSERVED = "held_as_observed"
     USE_HAS_CATEGORY = "use_has_category"
 
@@ -82,13 +83,14 @@ def check_parts(key: AccountKey, found: Collection[Part], capacity: Fraction) ->
     amounts = parts.gpu_hours(found)
     total = sum(amounts.values(), ZERO)
     if total != capacity:
-        words = f"The parts of {_title(key)} add up to {_hours(total)} GPU-hours; its capacity was {_hours(capacity)}."
-        yield _failure(Check.PARTS_EQUAL_CAPACITY, key, _hours(capacity), _hours(total), words)
+        expected, there = hours_text(capacity), hours_text(total)
+        words = f"The parts of {title(key)} add up to {there} GPU-hours; its capacity was {expected}."
+        yield failure(Check.PARTS_EQUAL_CAPACITY, key, expected, there, words)
     for category in Category:
         gpus = min((part.gpus for part in found if part.category == category), default=ZERO)
         if category != Category.VARIANCE and gpus < 0:
-            words = f"The part {category.value} of {_title(key)} was {gpus} GPUs; only variance can be negative."
-            yield _failure(Check.PARTS_NOT_NEGATIVE, key, "0 or more", str(gpus), words)
+            words = f"The part {category.value} of {title(key)} was {gpus} GPUs; only variance can be negative."
+            yield failure(Check.PARTS_NOT_NEGATIVE, key, "0 or more", str(gpus), words)
 
 
 def check_uses(key: AccountKey, uses: Iterable[UsageSpan], start: datetime, end: datetime) -> Iterator[Failure]:
@@ -111,8 +113,8 @@ def check_uses(key: AccountKey, uses: Iterable[UsageSpan], start: datetime, end:
         if total > most:
             most, moment = total, at
     if moment is not None:
-        words = f"Uses of {_title(key)} add up to {most} GPUs at {_at(moment)}; it is one GPU."
-        yield _failure(Check.USES_FIT_GPU, key, "at most 1", str(most), words)
+        words = f"Uses of {title(key)} add up to {most} GPUs at {_at(moment)}; it is one GPU."
+        yield failure(Check.USES_FIT_GPU, key, "at most 1", str(most), words)
 
 
 def _charged_together(uses: Iterable[UsageSpan]) -> Fraction:
@@ -139,17 +141,19 @@ def _overlap(cluster: str, one: Overlap) -> Failure:
     return Failure(Check.NO_OVERLAP, cluster, one.flavor, one.node, one.name, "1 interval at a time", found, words)
 
 
-def _failure(check: Check, key: AccountKey, expected: str, found: str, message: str) -> Failure:
+def failure(check: Check, key: AccountKey, expected: str, found: str, message: str) -> Failure:
+    """Return what fails of an account."""
     return Failure(check, key.cluster, key.flavor, key.node, key.name, expected, found, message)
 
 
-def _title(key: AccountKey) -> str:
+def title(key: AccountKey) -> str:
+    """Return the account in the words of a sentence."""
     if key.node:
         return f"{key.name} on node {key.node}"
     return f"{key.name or 'the reservations'} of flavor {key.flavor}" if key.flavor else f"{key.name} without a flavor"
 
 
-def _hours(amount: Fraction) -> str:
+def hours_text(amount: Fraction) -> str:
     """Return GPU-hours with as many places as they have, up to EXACT_PLACES."""
     return money.text(amount, EXACT_PLACES).rstrip("0").removesuffix(".")
 

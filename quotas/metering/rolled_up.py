@@ -19,7 +19,8 @@ from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
 MAX_REST = 7 * DAY
 """The most time of all clusters that is read from the ledger, which takes long."""
 
-# An hour, or a day, is taken only if it is within one step. The rest of each cluster is what lies between such hours.
+# An hour, or a day, is taken only if it is within one step; an hour of such a day is not taken once more. The rest of
+# each cluster is what lies between them, after the empty piece at the start.
 PIECES = """
     WITH rolled_up_hour AS MATERIALIZED (
         SELECT cluster, hour, width_bucket(hour, %(edges)s::timestamptz[]) AS step
@@ -36,32 +37,35 @@ PIECES = """
         SELECT cluster, date_trunc('day', hour, 'UTC') AS day, min(step) AS step
         FROM rolled_up_hour GROUP BY cluster, day HAVING count(*) = 24 AND min(step) = max(step)
     ),
+    single_hour AS MATERIALIZED (
+        SELECT * FROM rolled_up_hour AS one WHERE NOT EXISTS (
+            SELECT FROM rolled_up_day AS whole
+            WHERE whole.cluster = one.cluster AND whole.day = date_trunc('day', one.hour, 'UTC')
+        )
+    ),
+    piece AS (
+        SELECT cluster, day AS t0, day + interval '1 day' AS t1 FROM rolled_up_day
+        UNION ALL SELECT cluster, hour, hour + interval '1 hour' FROM single_hour
+        UNION ALL SELECT slug, %(first)s::timestamptz, %(first)s::timestamptz FROM clusters_cluster
+    ),
     rest AS MATERIALIZED (
         SELECT * FROM (
-            SELECT cluster, hour + interval '1 hour' AS t0,
-                   lead(hour, 1, %(last)s::timestamptz) OVER (PARTITION BY cluster ORDER BY hour) AS t1
-            FROM rolled_up_hour
-            UNION ALL
-            SELECT slug, %(first)s::timestamptz, coalesce(min(hour), %(last)s::timestamptz)
-            FROM clusters_cluster LEFT JOIN rolled_up_hour ON cluster = slug GROUP BY slug
+            SELECT cluster, t1 AS t0,
+                   lead(t0, 1, %(last)s::timestamptz) OVER (PARTITION BY cluster ORDER BY t0, t1) AS t1
+            FROM piece
         ) AS gap WHERE t0 < t1
     )
 """
 
-# An hour of a day that is taken whole is not taken once more.
 DAYS = """
     rolled_up_day JOIN metering_daytotal AS total
         ON total.cluster = rolled_up_day.cluster AND total.start = rolled_up_day.day
         AND total.start >= %(first)s AND total.start < %(last)s
 """
 HOURS = """
-    rolled_up_hour JOIN metering_hourtotal AS total
-        ON total.cluster = rolled_up_hour.cluster AND total.start = rolled_up_hour.hour
+    single_hour JOIN metering_hourtotal AS total
+        ON total.cluster = single_hour.cluster AND total.start = single_hour.hour
         AND total.start >= %(first)s AND total.start < %(last)s
-        AND NOT EXISTS (
-            SELECT FROM rolled_up_day WHERE rolled_up_day.cluster = rolled_up_hour.cluster
-                AND rolled_up_day.day = date_trunc('day', rolled_up_hour.hour, 'UTC')
-        )
 """
 ACCOUNTS = """
     rolled_up_hour JOIN metering_accounthour AS total

@@ -6,15 +6,17 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.db.models import F
 
 from allocations import tasks
 from allocations.cluster.kinds import KINDS
 from allocations.reconcile.metering import balance_proof, ledger_rollups
 from allocations.reconcile.mirror_writer import record_sync
 from portal.core import clock
+from quotas.metering import capacity
 from quotas.metering.hours import HOUR
-from quotas.metering.models import BalanceProof, DirtyHour, HourTotal, RolledUpHour
-from tests.support.capacity import RESOURCES, record
+from quotas.metering.models import AccountHour, BalanceProof, DirtyHour, HourTotal, RolledUpHour
+from tests.support.capacity import RESOURCES, SEEN, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, hour, used
@@ -28,7 +30,7 @@ def at_ten_past_five(db: None) -> Iterator[None]:
     fleet()
     with clock.frozen(hour(0.5)):
         record(RESOURCES, 0)
-        used(hour(0.5), None, 2)
+        used(hour(0.5), hour(4.5), 2)
     with clock.frozen(hour(5) + timedelta(minutes=10)):
         yield
 
@@ -91,6 +93,39 @@ def test_an_hour_that_was_not_proved_yet_is_left_to_the_proof() -> None:
     used(hour(2), hour(3))
     ledger_rollups.roll_up_due()
     assert not BalanceProof.objects.exists()
+
+
+def failures(at: float) -> list[tuple[str, str, str, str]]:
+    row = BalanceProof.objects.get(hour=hour(at))
+    return [(one["check"], one["name"], one["expected"], one["found"]) for one in row.failures]
+
+
+def test_a_roll_up_that_differs_from_the_ledger_is_not_balanced() -> None:
+    watched(9)
+    ledger_rollups.roll_up_due()
+    AccountHour.objects.filter(start=hour(3), category="idle").update(amount=F("amount") - 3_600_000_000)
+    AccountHour.objects.filter(start=hour(1)).delete()
+    balance_proof.prove_due()
+    assert set(BalanceProof.objects.filter(balanced=False).values_list("hour", flat=True)) == {hour(1), hour(3)}
+    assert failures(3) == [("rollup_equals_capacity", "nvidia.com/gpu", "8", "7")]
+    assert failures(1) == [("rollup_equals_capacity", "nvidia.com/gpu", "8", "0")]
+
+
+def test_an_hour_that_has_changed_since_is_not_compared_with_its_roll_up() -> None:
+    watched(9)
+    ledger_rollups.roll_up_due()
+    with clock.frozen(hour(3.5)):
+        capacity.record(LOCAL, {"l40s-0": SEEN}, lambda before: {}, hour(3.5))
+    DirtyHour.objects.create(cluster_id=LOCAL, hour=hour(3))
+    balance_proof.prove_due()
+    assert set(BalanceProof.objects.filter(balanced=False).values_list("hour", flat=True)) == {hour(4)}
+
+
+def test_the_hourly_proof_rolls_up_first() -> None:
+    watched(9)
+    tasks.prove_balance()
+    assert rolled_up() == [0, 1, 2, 3, 4]
+    assert BalanceProof.objects.filter(balanced=True).count() == 5
 
 
 def test_the_command_rebuilds_the_whole_past_or_a_part_of_it() -> None:

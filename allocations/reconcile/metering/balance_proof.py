@@ -1,6 +1,7 @@
 """Proves the balance of hours: those that have ended, once every watched kind has passed them.
 
-The newest hour is also compared with the mirror, since that shows the present alone.
+Each is compared with its roll-up, if there is one, and the newest hour also with the mirror, since that shows the
+present alone.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from allocations.models import WatchState
 from allocations.reconcile.metering import open_intervals
 from portal.clusters import registry
 from portal.core import clock
-from quotas.metering import inferred_capacity, proofs
+from quotas.metering import inferred_capacity, proofs, rollup_proof
+from quotas.metering.balance import Failure
 from quotas.metering.hours import HOUR, hour_of
 from quotas.metering.models import BalanceProof
 
@@ -60,11 +62,16 @@ def prove_between(cluster: str, start: datetime | None, end: datetime | None) ->
 
 def prove(cluster: str, hour: datetime, *, is_newest: bool) -> BalanceProof:
     """Check one hour and store the result; the newest one is compared with the mirror too."""
-    row = proofs.prove(cluster, hour, *([partial(open_intervals.differences, cluster)] if is_newest else []))
+    row = proofs.prove(cluster, hour, partial(_more, cluster, hour, is_newest=is_newest))
     if not row.balanced:
         first = row.failures[0]["message"]
         log.error("balance.failed", cluster=cluster, hour=f"{hour:%F %H:%M}", rows=row.failure_count, first=first)
     return row
+
+
+def _more(cluster: str, hour: datetime, *, is_newest: bool) -> list[Failure]:
+    """Return how the ledger differs from its roll-up, and of the newest hour from the mirror."""
+    return [*rollup_proof.differences(cluster, hour), *(open_intervals.differences(cluster) if is_newest else ())]
 
 
 def complete_until(cluster: str) -> datetime | None:
