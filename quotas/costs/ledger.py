@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from math import lcm
+from operator import add
 from typing import Any
 
 from django.db import connection
@@ -99,10 +101,13 @@ def sums(
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
         fetched = cursor.fetchall()
-    amounts: dict[tuple[int, tuple[str, ...]], dict[tuple[Decimal | None, int], int]] = {}
+    amounts: dict[tuple[int, tuple[str, ...]], dict[tuple[Fraction | None, int], int]] = {}
+    prices: dict[Decimal | None, Fraction | None] = {None: None}
     for step, numerator, denominator, price, microseconds, *names in fetched:
         group = amounts.setdefault((step, tuple(name or UNALLOCATED for name in names)), defaultdict(int))
-        group[price, int(denominator)] += numerator * int(microseconds)
+        if price not in prices:
+            prices[price] = Fraction(price)
+        group[prices[price], int(denominator)] += numerator * int(microseconds)
     found = {key: _rated(group) for key, group in amounts.items()}
     return [
         Sum(Window(edges[step - 1], edges[step]), names, usage)
@@ -111,17 +116,14 @@ def sums(
     ]
 
 
-def _rated(amounts: Mapping[tuple[Decimal | None, int], int]) -> RatedUsage:
+def _rated(amounts: Mapping[tuple[Fraction | None, int], int]) -> RatedUsage:
     """Return GPU-microseconds by price and denominator as usage. They are added as integers, since there are many."""
     base = lcm(*(denominator for _, denominator in amounts))
-    by_price: dict[Decimal | None, int] = defaultdict(int)
+    by_price: dict[Fraction | None, int] = defaultdict(int)
     for (price, denominator), amount in amounts.items():
         by_price[price] += amount * (base // denominator)
-    parts = (
-        rated(Fraction(amount, base * MICROSECONDS_PER_HOUR), None if price is None else Fraction(price))
-        for price, amount in by_price.items()
-    )
-    return sum(parts, RatedUsage())
+    parts = (rated(Fraction(amount, base * MICROSECONDS_PER_HOUR), price) for price, amount in by_price.items())
+    return reduce(add, parts)
 
 
 def _column(key: str) -> str:
