@@ -28,6 +28,7 @@ from quotas.metering.models import AccountHour, DayTotal, DirtyHour, ForeignUse,
 from quotas.metering.parts import MICROSECOND, Account, Part
 
 PRICE_PLACES = 10
+ZERO = Fraction(0)
 SHARED = ("flavor", "category", "offering", "department", "team", "project", "price", "denominator")
 """The columns by which the accounts of an hour are added up."""
 
@@ -49,10 +50,13 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """What the ledger of a cluster has in ``[start, end)``: accounts, and who their uses are by."""
+    """What the ledger of a cluster has in ``[start, end)``: accounts, who their uses are by, and the uses that have the
+    price 0.
+    """
 
     accounts: Mapping[AccountKey, Account]
     holders: Mapping[str, Holder]
+    uncharged: Collection[str]
     rates: Rates
 
 
@@ -61,15 +65,17 @@ def read(cluster: str, start: datetime, end: datetime) -> Ledger:
     found = accounts.read(start, end, cluster)
     # Read last: rows are never deleted, so every use of the accounts is among them.
     within = Q(end=None) | Q(end__gt=start)
-    holders = {}
+    holders, uncharged = {}, set()
     fields = [name for name in Holder._fields if name != "owner_kind"]
     usage = UsageInterval.objects.filter(within, cluster=cluster, start__lt=end).order_by()
-    for key, *values in usage.values_list("key", *fields):
+    for key, is_uncharged, *values in usage.values_list("key", "uncharged", *fields):
         holders[str(key)] = Holder(*values)
+        if is_uncharged:
+            uncharged.add(str(key))
     foreign = ForeignUse.objects.filter(within, cluster=cluster, start__lt=end).order_by()
     for key, node, namespace, owner_kind in foreign.values_list("pk", "node", "namespace", "owner_kind"):
         holders[f"foreign/{key}"] = Holder(node, namespace=namespace, owner_kind=owner_kind)
-    return Ledger(found, holders, rates.by_flavor({key.flavor for key in found}))
+    return Ledger(found, holders, uncharged, rates.by_flavor({key.flavor for key in found}))
 
 
 def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
@@ -79,7 +85,8 @@ def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
         prices = ledger.rates.get(key.flavor, ())
         for part in parts.split(account, start, end):
             holder = _holder(ledger, key, part)
-            for price, since, until in rating.by_price(prices, part.start, part.end):
+            in_force = rating.by_price(prices, part.start, part.end)
+            for price, since, until in [(ZERO, part.start, part.end)] if part.key in ledger.uncharged else in_force:
                 group = (key, part.category.value, holder, price, part.gpus.denominator)
                 amounts[group] += part.gpus.numerator * ((until - since) // MICROSECOND)
     return [

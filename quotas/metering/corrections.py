@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from portal.core import clock
+from quotas.metering import dirty_hours
 from quotas.metering.models import Correction, ForeignUse, UsageInterval
 
 MAX_LATENESS = timedelta(days=1)
@@ -49,4 +50,7 @@ def correct_pod_ends(
         corrected: dict[str, Any] = {"end": at, "estimated_end": False}
         UsageInterval.objects.filter(pk__in=[row.pk for row in usage]).update(**corrected)
         ForeignUse.objects.filter(pk__in=[row.pk for row in foreign]).update(**corrected)
+        former = [end for end in (*(row.end for row in usage), *(row.end for row in foreign)) if end]
+        if former:
+            dirty_hours.mark(cluster, min(at, *former), max(at, *former))
     return len(usage) + len(foreign)

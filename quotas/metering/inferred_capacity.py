@@ -8,6 +8,7 @@ from django.db import connection, transaction
 
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from quotas.metering import dirty_hours
 
 RECENT = timedelta(days=2)
 """How long after its end a use is still considered; far longer than anything is recorded late."""
@@ -52,6 +53,7 @@ _INFER = """
     SELECT cluster, node, kind, name, uuid, uncovered.start, next.start, true, false, true, count, available, state,
            labels, flavor, gpus_numerator, gpus_denominator, offered, %(evidence)s, %(evidence)s, %(now)s
     FROM uncovered JOIN metering_capacityinterval AS next USING (id)
+    RETURNING start
 """
 
 
@@ -71,4 +73,7 @@ def infer(cluster: str) -> int:
     }
     with transaction.atomic(), advisory_lock("capacity", cluster), connection.cursor() as cursor:
         cursor.execute(_INFER, values)
-        return int(cursor.rowcount)
+        starts = [start for (start,) in cursor.fetchall()]
+        if starts:
+            dirty_hours.mark(cluster, min(starts))
+    return len(starts)

@@ -20,7 +20,7 @@ from portal.clusters import registry
 from portal.core import clock
 from portal.core.errors import Refused, Retryable
 from quotas.metering import balance
-from quotas.metering.balance import HOUR
+from quotas.metering.hours import HOUR
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.faults import judge, outages

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('clusters', '0001_initial'),
-        ('metering', '0006_balance_proof'),
+        ('metering', '0009_overtime'),
     ]
 
     operations = [
