@@ -14,10 +14,10 @@ from allocations.reconcile import deadlines, mirror
 from allocations.reconcile.mirror_writer import record_observations
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
-from quotas.costs import selectors
+from quotas.costs import rollups, selectors
 from quotas.costs.rating import Window
 from quotas.metering import balance, overtime
-from quotas.metering.models import UsageInterval
+from quotas.metering.models import HourTotal, UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.observed import at, hold_quota, seen
@@ -86,6 +86,19 @@ def test_the_bill_by_sql_agrees(row: Allocation, settings: Any) -> None:
     release(row, 7200)
     found = selectors.costs(Window(at(0), at(9000)), now=at(9000))
     assert (found.gpu_hours, found.total) == ("4.000000", "2.2000")
+
+
+def test_a_roll_up_has_it_at_the_price_0(row: Allocation, settings: Any) -> None:
+    settings.CHARGE_OVERTIME = False
+    expire(row, 7200)
+    release(row, 7200)
+    with clock.frozen(at(4 * 3600)):
+        rollups.roll_up(LOCAL, at(0), at(3 * 3600))
+    overtime = HourTotal.objects.get(start=at(3600), category="held")
+    assert overtime.price == 0
+    assert overtime.amount / overtime.denominator == 2 * 3_600_000_000
+    found = selectors.costs(Window(at(0), at(10800)), now=at(10800))
+    assert (found.gpu_hours, found.unpriced_gpu_hours, found.total) == ("4.000000", "0", "2.2000")
 
 
 def test_a_later_setting_changes_no_past_bill(row: Allocation, settings: Any) -> None:

@@ -26,8 +26,10 @@ from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering import accounts, capacity, foreign, parts
 from quotas.metering import services as metering
+from quotas.metering.corrections import correct_pod_ends
 from quotas.metering.foreign import Start, Use
 from quotas.metering.hours import HOUR
+from quotas.metering.inferred_capacity import infer
 from quotas.metering.models import (
     AccountHour,
     CapacityInterval,
@@ -395,6 +397,23 @@ class TestMarks:
             LOCAL, capacity.open_units(LOCAL), {unit: Value("l40s", Fraction(1), offered=False) for unit in RESOURCES}
         )
         assert marked() == []
+
+    def test_a_beginning_of_capacity_that_is_inferred_marks_the_hours_since(self) -> None:
+        record(RESOURCES, 0)
+        record(GPUS, 9)
+        hold_gpu("gpu-0", 7.5, 9.5)
+        DirtyHour.objects.all().delete()
+        assert infer(LOCAL) == 1
+        assert marked() == [7, 8, 9]
+
+    def test_an_end_that_is_corrected_marks_the_hours_between_the_former_and_the_new_one(self) -> None:
+        slot = f"{LOCAL}/pod:trainer/nvidia.com/gpu"
+        use = Use(slot, "l40s-0", RESOURCE, "nvidia.com/gpu", 1, "Pod", "trainer", "trainer", "elsewhere")
+        foreign.begin(LOCAL, [Start(use, hour(5), 1, estimated=False)])
+        foreign.end(LOCAL, "trainer", [slot], hour(6.5), 2, estimated=True)
+        DirtyHour.objects.all().delete()
+        assert correct_pod_ends(LOCAL, "trainer", [], hour(8.5), SEEN) == 1
+        assert marked() == [6, 7, 8]
 
     def test_use_without_an_allocation_that_is_seen_late_marks_its_hours(self) -> None:
         slot = f"{LOCAL}/h100-0/gpu-0"
