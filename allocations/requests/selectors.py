@@ -96,10 +96,13 @@ class Detail:
     """Kind, namespace and name of the allocation's own objects."""
 
 
-def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
-    """Return the details of some rows by id, in a fixed number of queries."""
+def details(rows: Iterable[Allocation], *, are_new: bool = False) -> Mapping[UUID, Detail]:
+    """Return the details of some rows by id, in a fixed number of queries.
+
+    Of those that ``are_new``, just requested, there is nothing in the ledger and in the cluster yet.
+    """
     rows = list(rows)
-    started = [row for row in rows if row.number is not None or row.held_at is not None]
+    started = [] if are_new else [row for row in rows if row.number is not None or row.held_at is not None]
     ids = [row.pk for row in started]
     intervals = list(UsageInterval.objects.filter(holder_id__in=ids).order_by("slot")) if started else []
     devices = _devices(intervals)

@@ -181,6 +181,12 @@ def many(rows: list[Allocation]) -> list[dict[str, Any]]:
     return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
 
 
+def new(row: Allocation) -> dict[str, Any]:
+    """Return a row that was just requested."""
+    detail = selectors.details([row], are_new=True)[row.pk]
+    return _allocation(row, detail, team_queue.positions([row]).get(row.pk))
+
+
 def one(row: Allocation) -> dict[str, Any]:
     """Return one row; its position in the queue is asked of Kueue."""
     return _allocation(row, selectors.details([row])[row.pk], team_queue.position(row))

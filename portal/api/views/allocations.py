@@ -88,7 +88,7 @@ def allocations(request: Request) -> Response:
     if request.method == "GET":
         return page(request, _filtered(request), out.many, *ordering(request, ORDERINGS, NEWEST_FIRST))
     row = services.request(current_user(request), to_request(read(AllocationBody, request)))
-    return Response(out.many([row])[0], status=201, headers={"Location": f"{request.path}/{row.pk}"})
+    return Response(out.new(row), status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
 
 @extend_schema(responses=out.AllocationOut)
