@@ -123,7 +123,7 @@ def unfinished(teams: Collection[int]) -> list[Unfinished]:
     """Return the Jobs of the teams' projects that have not ended; one query."""
     with connection.cursor() as cursor:
         cursor.execute(UNFINISHED, [list(teams)])
-        rows = cursor.fetchall()
+        fetched = cursor.fetchall()
     found = [
         Unfinished(
             uid=UUID(uid),
@@ -136,9 +136,8 @@ def unfinished(teams: Collection[int]) -> list[Unfinished]:
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, team, cluster, namespace, name, is_running, facts in (
-            (*columns, json.loads(facts)) for *columns, facts in rows
-        )
+        for uid, team, cluster, namespace, name, is_running, text in fetched
+        for facts in [json.loads(text)]
     ]
     return [job for job in found if job.state not in ENDED]
 

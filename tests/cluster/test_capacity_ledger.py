@@ -11,9 +11,10 @@ from deploy.local.fleet import spec
 from portal.clusters import registry
 from portal.core import clock
 from portal.tenants.models import Project, User
-from quotas.metering import balance, fleet_hours
+from quotas.metering import balance
 from quotas.metering.models import CapacityInterval, ForeignUse
 from quotas.metering.parts import Category
+from tests.support import hours_by_flavor
 from tests.support.cluster.allocations import held, intervals, release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Apply, Command, Read, Switch, gpu_pod
@@ -105,7 +106,7 @@ def test_a_pod_without_an_allocation_is_unmanaged_from_its_node_until_it_is_gone
     ended = eventually(lambda: ForeignUse.objects.filter(consumer="unmanaged", node=node).exclude(end=None).first())
     assert ended is not None
     assert ended.end is not None
-    [hours] = [one for one in fleet_hours.by_flavor(start, clock.now()) if one.flavor == "l40s"]
+    [hours] = [one for one in hours_by_flavor.by_flavor(start, clock.now()) if one.flavor == "l40s"]
     assert hours.is_balanced
     assert hours.parts[Category.UNMANAGED] * 3600 == 2 * Fraction((ended.end - ended.start) // MICROSECOND, 1_000_000)
 

@@ -10,9 +10,9 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
 from quotas.catalog.models import Offering
 from quotas.costs import seeds, selectors
-from quotas.metering import fleet_hours
 from quotas.metering.models import CapacityInterval, UsageInterval
 from quotas.metering.parts import Category
+from tests.support import hours_by_flavor
 from tests.support.clusters import LOCAL
 from tests.support.observed import at, seen
 from tests.support.quotas import used
@@ -62,7 +62,7 @@ def share(profile: str) -> Fraction:
 
 
 def parts(start: datetime, end: datetime) -> dict[Category, Fraction]:
-    [found] = fleet_hours.by_flavor(start, end)
+    [found] = hours_by_flavor.by_flavor(start, end)
     assert found.is_balanced
     return {category: amount for category, amount in found.parts.items() if amount}
 

@@ -15,6 +15,7 @@ from quotas.metering.foreign import Start, Use
 from quotas.metering.models import DirtyHour
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
+from tests.support import hours_by_flavor
 from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -32,7 +33,7 @@ def catalog(db: None) -> None:
 
 def hours(flavor: str, start: float = 0, end: float = 10) -> dict[str, Fraction]:
     """Return the GPU-hours by category, without those of zero."""
-    [found] = [one for one in fleet_hours.by_flavor(hour(start), hour(end)) if one.flavor == flavor]
+    [found] = [one for one in hours_by_flavor.by_flavor(hour(start), hour(end)) if one.flavor == flavor]
     assert found.is_balanced
     return {category.value: amount for category, amount in found.parts.items() if amount}
 
@@ -117,7 +118,7 @@ def total(*cuts: float) -> dict[tuple[str, str], Fraction]:
     """Return the GPU-hours by flavor and category of the windows between these hours together."""
     found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for start, end in pairwise(cuts):
-        for one in fleet_hours.by_flavor(hour(start), hour(end)):
+        for one in hours_by_flavor.by_flavor(hour(start), hour(end)):
             assert one.is_balanced
             for category, amount in one.parts.items():
                 found[one.flavor, category.value] += amount

@@ -18,8 +18,9 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Flavor
 from quotas.costs import ledger, services
-from quotas.metering import balance, fleet_hours
+from quotas.metering import balance
 from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
+from tests.support import hours_by_flavor
 from tests.support.clusters import LOCAL
 from tests.support.week import events, plan, seconds
 from tests.support.week.events import T0, moment
@@ -56,7 +57,7 @@ def parts() -> dict[str, dict[str, Fraction]]:
     """Return the GPU-hours of the week by flavor and category, without those of zero."""
     names = {flavor: name for name, flavor in events.flavors().items()}
     found = {}
-    for hours in fleet_hours.by_flavor(T0, END):
+    for hours in hours_by_flavor.by_flavor(T0, END):
         assert hours.is_balanced
         found[names[hours.flavor]] = {category.value: amount for category, amount in hours.parts.items() if amount}
     return found

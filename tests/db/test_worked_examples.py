@@ -24,11 +24,12 @@ from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, rating, selectors, windows
 from quotas.costs import services as costs
 from quotas.costs.rating import Window
-from quotas.metering import accounts, balance, fleet_hours, parts
+from quotas.metering import accounts, balance, parts
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, FoundUnit, Unit
+from tests.support import hours_by_flavor
 from tests.support.capacity import H100, SEEN, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -61,7 +62,7 @@ def test_four_shares_of_25_percent_for_an_hour_are_charged_and_idle_as_one_devic
     for share in "abcd":
         hold_gpu(f"gpu-0/{share}", 0, 1, gpu_share=Fraction(1, 4))
     hold_gpu("gpu-0/e", 1, 1.5, gpu_share=Fraction(1, 4))
-    [first], [second] = (fleet_hours.by_flavor(hour(n), hour(n + 1)) for n in (0, 1))
+    [first], [second] = (hours_by_flavor.by_flavor(hour(n), hour(n + 1)) for n in (0, 1))
     assert {name: amount for name, amount in first.parts.items() if amount} == {Category.HELD: 1}
     assert {name: amount for name, amount in second.parts.items() if amount} == {
         Category.HELD: Fraction(1, 8),
@@ -128,7 +129,7 @@ def test_idle_is_counted_by_node_and_by_cluster() -> None:
     for of, account in accounts.read(hour(0), hour(1)).items():
         by_node[of.node] += parts.gpu_hours(parts.split(account, hour(0), hour(1)))[Category.IDLE]
     assert by_node == {"h100-0": 2, "h100-1": 5}
-    [cluster] = fleet_hours.by_flavor(hour(0), hour(1))
+    [cluster] = hours_by_flavor.by_flavor(hour(0), hour(1))
     assert (cluster.capacity, cluster.parts[Category.IDLE]) == (Fraction(12), Fraction(7))
 
 
