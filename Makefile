@@ -56,6 +56,7 @@ test: lint
 	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults -n auto --dist loadfile --reuse-db
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.stack tests/faults
+	$(PYTHON) -m tests.stack tests/cluster/test_hostile_member.py --minutes 2
 
 matrix: setup
 	WRITE_MATRIX=1 $(PYTHON) -m pytest tests/api/test_matrix.py -q

@@ -27,6 +27,7 @@ settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--compare", action="store_true", help="compare times with the attack and without it")
     parser.addoption("--fuzz-minutes", metavar="M", default="0", help="how long each role is fuzzed; 0: briefly")
     parser.addoption("--fuzz-seed", metavar="S", default="14", help="what the requests of fuzzing are drawn from")
     parser.addoption("--kills", metavar="K", default="8", help="how many kills there are in these minutes")

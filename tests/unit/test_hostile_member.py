@@ -173,23 +173,23 @@ CALM = {"page": [0.1] * 10, measures.LAG: [0.01] * 10}
     ],
 )
 def test_a_median_may_double_and_grow_by_a_quarter_of_a_second(calm: float, attacked: float, is_found: bool) -> None:
-    found = [*measures.findings({**CALM, "page": [calm] * 10}, {**CALM, "page": [attacked] * 10})]
+    found = [*measures.slower({**CALM, "page": [calm] * 10}, {**CALM, "page": [attacked] * 10})]
     assert bool(found) == is_found
 
 
 def test_one_late_answer_of_many_changes_no_median() -> None:
-    assert [*measures.findings(CALM, {**CALM, "page": [0.1] * 9 + [30.0]})] == []
+    assert [*measures.slower(CALM, {**CALM, "page": [0.1] * 9 + [30.0]})] == []
 
 
 def test_what_was_measured_too_seldom_is_no_measure() -> None:
-    [words] = measures.findings(CALM, {**CALM, "page": [0.1]})
+    [words] = measures.slower(CALM, {**CALM, "page": [0.1]})
     assert words == "page: measured 10 times without him and 1 with him; 8 are needed"
-    [words] = measures.findings(CALM, {measures.LAG: [0.01] * 10})
+    [words] = measures.slower(CALM, {measures.LAG: [0.01] * 10})
     assert "10 times without him and 0 with him" in words
 
 
 def test_the_watcher_may_never_be_five_seconds_behind() -> None:
-    [words] = measures.findings(CALM, {**CALM, measures.LAG: [0.01] * 100 + [5.1]})
+    [words] = measures.late({**CALM, measures.LAG: [0.01] * 100 + [5.1]})
     assert words == f"{measures.LAG}: 5.1 s at the most, 1 of 101 times above 5 s"
 
 
