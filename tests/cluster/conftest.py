@@ -12,11 +12,12 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.allocations import release_all
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
+from tests.support.cluster.fixtures import Kubectl, admin, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
+from tests.support.cluster.leftovers import clear
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -49,12 +50,11 @@ def member() -> User:
 
 
 @pytest.fixture
-def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
-    """Yield a project of team vision for one test, with its namespace ready; release its allocations at the end."""
+def project(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
+    """Yield a project of team vision for one test, with its namespace ready; leave nothing of it at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     project = tenants.create_project(vision, slug, "A test's own")
     workqueue.enqueue(targets.project(LOCAL, slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
     yield project
-    kubectl("delete", "jobs", "--all", "-n", project.namespace, "--ignore-not-found")
-    release_all(project)
+    clear(admin, project)

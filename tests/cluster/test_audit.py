@@ -42,7 +42,7 @@ def test_what_a_person_did_is_noted_in_order_and_sealed_soon(member: User, proje
         ("vision-member", "vision", project.slug)
     }
     assert response.json()["kubeconfig"] not in str([vars(entry) for entry in entries])
-    eventually(lambda: AuditEntry.objects.filter(pk=entries[-1].pk).exclude(seal=None).exists(), within_s=90)
+    eventually(lambda: AuditEntry.objects.filter(pk=entries[-1].pk).exclude(seal=None).exists(), within_s=180)
 
 
 def test_the_whole_log_of_the_running_portal_verifies(local: Local, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_a_node_that_comes_and_goes_begins_and_ends_its_capacity(nodes: dict[str
 def test_a_pod_without_an_allocation_is_unmanaged_from_its_node_until_it_is_gone(
     nodes: dict[str, str], apply: Apply, kubectl: Kubectl, namespace: str
 ):
+    eventually(lambda: not ForeignUse.objects.filter(end=None).exists())
     start, node = clock.now(), nodes["l40s"]
     apply(gpu_pod("unmanaged", "nvidia.com/gpu", 2, node))
     eventually(lambda: ForeignUse.objects.filter(consumer="unmanaged", node=node, count=2, end=None).exists())

@@ -193,7 +193,7 @@ def test_what_can_never_be_held_is_refused_with_what_would(asking: Asking) -> No
 
 
 def test_the_preview_tells_now_from_queue(asking: Asking, member: User) -> None:
-    assert asking.preview({"count": 8})["fits"] == "now"
+    eventually(lambda: asking.preview({"count": 8})["fits"] == "now")
     row = asking.held({"count": 8})
     assert asking.preview({"count": 1})["fits"] == "queue"
     ended(member, row)

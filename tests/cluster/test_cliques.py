@@ -16,7 +16,7 @@ from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.allocations import held
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.hardware import Command, Read, ready
+from tests.support.cluster.hardware import Command, Read, are_gone, ready
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -31,7 +31,7 @@ def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
     before = state.read(Api(kubeconfig))[0].extra.get("h200", 0)
     names = {f"h200-{number}" for number in range(before + 2)}
     fleet(f"--extra=h200={before + 2}")
-    eventually(lambda: names <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
+    eventually(lambda: names <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)}, within_s=90)
     nodes = Node.objects.filter(name__in=names, present=True, ready=True, flavor__isnull=False)
     eventually(lambda: nodes.count() == len(names))
     call_command("accept_flavors", "--all", "--share")
@@ -40,7 +40,7 @@ def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
     yield f"{flavor.name}/whole"
     fleet(f"--extra=h200={before}")
     gone = {f"h200-{number}" for number in range(before, before + 2)}
-    eventually(lambda: not gone & {n["metadata"]["name"] for n in read("nodes")["items"]})
+    eventually(lambda: are_gone(gone, read), within_s=90)
 
 
 @pytest.fixture

@@ -15,8 +15,10 @@ from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
-from tests.support.cluster.allocations import held, intervals, release_all, request_slices, wait_for
+from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.leftovers import clear
 from tests.support.cluster.tenants import own_projects
 from tests.support.cluster.waiting import eventually
 
@@ -36,10 +38,10 @@ class Waiting:
 
 
 @pytest.fixture(scope="module")
-def own_project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
+def own_project(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
     [project] = own_projects(vision, 1, kubectl)
     yield project
-    release_all(project)
+    clear(admin, project)
 
 
 @pytest.fixture(scope="module")

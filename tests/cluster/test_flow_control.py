@@ -92,9 +92,12 @@ def test_watches_that_nobody_reads_keep_no_other_team_waiting(
     other = User.objects.get(username="language-member")
     [others] = own_projects(Team.objects.get(slug="language"), 1, kubectl)
     pods = f"/api/v1/namespaces/{others.namespace}/pods"
-    assert levels(local.home, token_of(other)(), pods) == {uid(kubectl, "gpu-portal-team-language")}
-    with unread_watches(local.home, token_of(member)(), f"/api/v1/namespaces/{project.namespace}/configmaps"):
-        eventually(lambda: waiting(kubectl, f"gpu-portal-team-{project.team.slug}") > 0)
+    large = f"/api/v1/namespaces/{project.namespace}/configmaps"
+    own_level = f"gpu-portal-team-{project.team.slug}"
+    eventually(lambda: levels(local.home, token_of(other)(), pods) == {uid(kubectl, "gpu-portal-team-language")})
+    eventually(lambda: levels(local.home, token_of(member)(), f"{large}/none") == {uid(kubectl, own_level)})
+    with unread_watches(local.home, token_of(member)(), large):
+        eventually(lambda: waiting(kubectl, own_level) > 0)
         assert ApiClient(local.home, token_of(other)).call("GET", pods).status == 200
 
 

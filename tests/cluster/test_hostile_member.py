@@ -96,11 +96,6 @@ def url(local: Local, web_log: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def admin(local: Local) -> ApiClient:
-    return ApiClient(local.home)
-
-
-@pytest.fixture
 def operator() -> User:
     return User.objects.get(username="operator")
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.cluster
 
 
 def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit, project: Project) -> None:
-    uid = submit("train", pods=2, run_for="3s")
+    uid = submit("train", pods=2, run_for="8s")
     job = become(project, uid, State.RUNNING)
     assert (job.offering, job.gpus) == ("l40s/whole", 2)
     assert become(project, uid, State.FINISHED).message == "It has finished."

@@ -162,7 +162,7 @@ def test_three_teams_lend_borrow_and_take_back(
     eventually(lambda: timeline.holds() == {"lidar": 0, "radar": 4, "sonar": 3}, within_s=60)
     timeline.record("Sonar withdraws its last request and lidar releases its 4: the borrowers are admitted again")
 
-    hours = lending.loans_in(User.objects.get(username="operator"), windows.parse("today", clock.now()))
+    hours = lending.loans_in(User.objects.get(username="operator"), windows.parse("2d", clock.now()))
     assert {loan.lender for loan in hours if loan.borrower == radar.team.slug} >= {lidar.team.slug}
     if path := request.config.getoption("--lending-example"):
         write_lines(Path(path), "lending", timeline.lines)

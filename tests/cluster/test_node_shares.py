@@ -20,8 +20,10 @@ from quotas.catalog.models import Offering
 from quotas.catalog.node_shares import NodeShare
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.allocations import held, release_all
+from tests.support.cluster.allocations import held
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.leftovers import clear
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
@@ -37,10 +39,10 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 
 @pytest.fixture
-def neighbour(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
+def neighbour(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
     (project,) = own_projects(vision, 1, kubectl)
     yield project
-    release_all(project)
+    clear(admin, project)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
-from tests.support.cluster.allocations import held, release_all
+from tests.support.cluster.allocations import held
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.manifests import build
 from tests.support.cluster.stage import Person
@@ -84,9 +84,6 @@ def test_other_pods_are_bounded_and_those_of_allocations_and_queued_jobs_are_not
     first, second = (tenant.run("create", "-f", "-", stdin=pod(name)) for name in ("first", "second"))
     assert first.returncode == 0, first.stderr
     assert "exceeded quota: gpu-portal-other-pods" in second.stderr
-    tenant.run("delete", "pods", "own", "first", "--grace-period=1", "--wait=false")
-    tenant.run("delete", "job", "train", "--wait=false")
-    release_all(project)
 
 
 def pod(name: str, **labels: str) -> str:

@@ -14,8 +14,10 @@ import yaml
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import PodSecurity, Project, Team, User
-from tests.support.cluster.allocations import held, release_all
+from tests.support.cluster.allocations import held
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.leftovers import clear
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of
 from tests.support.cluster.waiting import eventually
@@ -37,14 +39,13 @@ SLICES = {"whole": ("l40s/whole", 2), "shared": ("t4/shared", 8)}
 
 
 @pytest.fixture(scope="module")
-def baseline(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
+def baseline(vision: Team, member: User, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
     [project] = own_projects(vision, 1, kubectl)
     structure.configure_project(project, actor="operator", pod_security=PodSecurity.BASELINE)
     for name, (offering, count) in SLICES.items():
         held(member, project, offering, count, name=name)
     yield project
-    kubectl("delete", "jobs,deployments,statefulsets,pods", "--all", "--wait=false", "-n", project.namespace)
-    release_all(project)
+    clear(admin, project)
 
 
 @pytest.fixture(scope="module")

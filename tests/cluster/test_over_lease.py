@@ -111,7 +111,6 @@ def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
     eventually(lambda: "Deleted: pods sharer." in str([entry.after for entry in ended.all()]))
     assert pods(kubectl, project) == {f"{row.name}-holder": "Running"}
     assert phase(row) == Phase.ACTIVE
-    kubectl("delete", "resourceclaim/second", *in_namespace, PORTAL, "--wait=false")
 
 
 def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
@@ -255,4 +254,3 @@ def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     assert "ending already" in message
     assert warnings(kubectl, project, pod["metadata"]["name"]) == [message]
     assert tenant.get("job", "stuck")["spec"]["suspend"]
-    tenant.do("delete", "job/stuck", "--wait=false")

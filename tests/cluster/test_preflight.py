@@ -9,14 +9,19 @@ import yaml
 from deploy.local.runner import Local
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.preflight import preflight
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
 
 def test_the_local_cluster_is_ready(local: Local):
-    status, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
-    assert [f for f in found.values() if f["status"] != "ok"] == []
-    assert status == 0
+    def is_ready() -> dict[str, dict[str, str]]:
+        status, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
+        assert [f for f in found.values() if f["status"] != "ok"] == []
+        assert status == 0
+        return found
+
+    found = eventually(is_ready, AssertionError)
     assert re.match(r"[1-9]\d* MiB of \d", found["etcd"]["found"])
 
 

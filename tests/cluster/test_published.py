@@ -11,8 +11,10 @@ from allocations.models import Allocation
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
 from tests.cluster.published.__main__ import examples, holds
-from tests.support.cluster.allocations import release_all, wait_for
+from tests.support.cluster.allocations import wait_for
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.leftovers import clear
 from tests.support.cluster.manifests import build, merge
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of
@@ -24,24 +26,14 @@ EXAMPLES = examples()
 
 
 @pytest.fixture(scope="module")
-def place(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
+def place(vision: Team, member: User, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
     [project] = own_projects(vision, 1, kubectl)
     for body in holds():
         answer = client(member).post("/api/v1/allocations", {**body, "project": project.slug}, format="json")
         assert answer.status_code == 201, answer.json()
         wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
     yield project
-    kubectl("delete", "jobs,deployments,statefulsets,pods", "--all", "--wait=false", "-n", project.namespace)
-    eventually(lambda: not left(kubectl, project), within_s=90)
-    release_all(project)
-
-
-def left(kubectl: Kubectl, project: Project) -> list[dict[str, Any]]:
-    """Return what people made that is still there."""
-    kinds = "jobs,deployments,statefulsets,pods"
-    found = kubectl("get", kinds, "-l", "!gpu-portal.io/holder", "-n", project.namespace, "-o", "json")
-    items: list[dict[str, Any]] = json.loads(found)["items"]
-    return items
+    clear(admin, project)
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,6 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-def admin(local: Local) -> ApiClient:
-    return ApiClient(local.home)
-
-
-@pytest.fixture
 def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
     """Return a client with the token of the member's kubeconfig."""
     return ApiClient(local.home, token_of(member))

@@ -1,9 +1,11 @@
 """Manual changes of the portal's objects are reverted, and the ledger records the truth about them."""
 
 import json
+from typing import Any
 
 import pytest
 
+from allocations.cluster import names
 from allocations.cluster.client import connect
 from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Outcome, Phase
@@ -66,7 +68,9 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
-        workqueue.enqueue(targets.allocation(LOCAL, row.pk))
+        workqueue.enqueue(
+            targets.platform(LOCAL), targets.project(LOCAL, project.slug), targets.allocation(LOCAL, row.pk)
+        )
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -214,13 +218,23 @@ def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
 
 def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "h100/whole")
-    shown = ("get", "workloads,resourceclaims,gpuprojects,resourcequotas", "-n", project.namespace)
-    versions = "jsonpath={.items[*].metadata.resourceVersion}"
     eventually(lambda: not due_now(f"local/allocation:{row.pk}", f"local/project:{project.slug}"))
-    before = kubectl(*shown, "-o", versions)
+    before = own_writes(kubectl, project)
     workqueue.enqueue(targets.allocation(LOCAL, row.pk), targets.project(LOCAL, project.slug))
     eventually(lambda: not due_now(f"local/allocation:{row.pk}", f"local/project:{project.slug}"))
-    assert kubectl(*shown, "-o", versions) == before
+    assert own_writes(kubectl, project) == before
+
+
+def own_writes(kubectl: Kubectl, project: Project) -> dict[str, list[Any]]:
+    """Return what the portal last wrote of each object, and when. Kubernetes and Kueue write their statuses, too."""
+    kinds = "workloads,resourceclaims,pods,gpuprojects,resourcequotas"
+    shown = kubectl("get", kinds, "-n", project.namespace, "-o", "json", "--show-managed-fields")
+    return {
+        one["metadata"]["uid"]: [
+            entry for entry in one["metadata"]["managedFields"] if entry["manager"] == names.FIELD_MANAGER
+        ]
+        for one in json.loads(shown)["items"]
+    }
 
 
 def due_now(*targets: str) -> bool:

@@ -101,6 +101,8 @@ def test_a_member_cannot_delete_what_the_api_server_cannot_read(
 def room(project: Project, kubectl: Kubectl) -> dict[str, int]:
     """Return how many objects of each kind fit into the project's quota, which is made small for the test."""
     most = {name: max(FEW, kind.minimum) for name, kind in OBJECT_KINDS.items() if kind.quota_key in KINDS}
+    # Kubernetes makes it in each namespace, at its own time.
+    eventually(lambda: kubectl("get", "configmap/kube-root-ca.crt", "-n", project.namespace), AssertionError)
     structure.configure_project(project, object_limits=most, actor="operator")
     quota = ("get", "resourcequota", "gpu-portal-objects", "-n", project.namespace, "-o", "json")
 

@@ -16,7 +16,7 @@ from deploy.local.kubectl import kubectl
 from deploy.local.runner import Local
 
 pytestmark = pytest.mark.cluster
-START_WITHIN_S = 60.0
+START_WITHIN_S = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,11 @@ def devices(row: Allocation) -> tuple[HeldDevice, ...]:
     return selectors.details([row])[row.pk].devices
 
 
+def gpus(offering: Offering) -> int:
+    """Return how many GPUs the offering's flavor has, whoever uses them."""
+    return len(flavor_devices.of_flavors([offering.flavor])[offering.flavor_id].gpus)
+
+
 def parent(row: Allocation) -> str:
     (one,) = {device.parent_uuid or device.uuid for device in devices(row)}
     return one
@@ -94,8 +99,7 @@ def test_a_steered_claim_is_made_again_without_when_its_gpu_was_taken_meanwhile(
 
 def test_what_somebody_else_has_of_a_gpu_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    devices_of_flavor = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-    eventually(lambda: CapacitySnapshot().capacity(offering).free == len(devices_of_flavor.gpus) - 1)
+    eventually(lambda: CapacitySnapshot().capacity(offering).free == gpus(offering) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
 
@@ -103,9 +107,9 @@ def test_what_somebody_else_has_of_a_gpu_is_not_offered(project: Project, member
 def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> None:
     """With a slice on each of two GPUs, half a GPU is in use, and two whole GPUs are unavailable."""
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    before = CapacitySnapshot().capacity(offering).free
+    eventually(lambda: CapacitySnapshot().capacity(offering).free == gpus(offering))
     held(member, project, "h100/mig-1g.10gb", 2, constraints={"distinct_gpus": True})
-    assert CapacitySnapshot().capacity(offering).free == before - 2
+    assert CapacitySnapshot().capacity(offering).free == gpus(offering) - 2
 
 
 @pytest.mark.parametrize(

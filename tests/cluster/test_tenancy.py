@@ -206,7 +206,7 @@ def old_namespace(kubectl: Kubectl) -> Iterator[str]:
     name = own_namespace(kubectl, **{"gpu-portal.io/adopt": "true", "example.com/own": "yes"})
     kubectl("create", "-n", name, "-f", "-", stdin=gpu_pod("before"))
     yield name
-    kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+    kubectl("delete", "namespace", name, "--ignore-not-found")
 
 
 @pytest.fixture

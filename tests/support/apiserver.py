@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,9 +17,6 @@ import urllib3
 
 from deploy.local.home import Home
 
-READS = frozenset({"GET"})
-WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
-"""The metric calls a PATCH that is a server-side apply APPLY."""
 PORTAL = {"kind": "ServiceAccount", "serviceAccount": {"namespace": "gpu-portal", "name": "portal"}}
 REACH = {"apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
 
@@ -52,7 +49,7 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 class Request(NamedTuple):
     """A series of the metric, with the labels that tests need; ``resource`` is ``plural`` or
-    ``plural/subresource``.
+    ``plural/subresource``. A PATCH that is a server-side apply has the verb APPLY.
     """
 
     verb: str
@@ -120,9 +117,3 @@ class ApiServer:
             resource = f"{plural}/{subresource}" if subresource else plural
             found[Request(labels["verb"], resource, labels["code"])] += int(float(line["value"]))
         return found
-
-    def since(self, before: Counter[Request], verbs: Iterable[str], resources: Iterable[str]) -> Counter[Request]:
-        """Return the increase since ``before``, of these verbs and resources only."""
-        verbs, resources = set(verbs), set(resources)
-        added = self.counts() - before
-        return Counter({r: n for r, n in added.items() if r.verb in verbs and r.resource in resources})

@@ -27,7 +27,7 @@ def reason(row: Allocation) -> str:
     return row.reason
 
 
-def wait_for(row: Allocation, target: Phase, within_s: float = 30.0) -> Allocation:
+def wait_for(row: Allocation, target: Phase, within_s: float = 60.0) -> Allocation:
     """Wait until the allocation is in the phase; the error shows its timeline."""
     try:
         eventually(lambda: phase(row) == target, within_s=within_s)

@@ -1,4 +1,4 @@
-"""Fixtures of all tests on a running portal: its database, its home, and kubectl as the local administrator."""
+"""Fixtures of all tests on a running portal: its database, its home, and clients as the local administrator."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from deploy.local.runner import Local
+from tests.support.cluster.api_client import ApiClient
 
 Kubectl = Callable[..., str]
 
@@ -23,6 +24,12 @@ def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def local() -> Local:
     return Local(Path(os.environ["GPU_PORTAL_TEST_HOME"]))
+
+
+@pytest.fixture(scope="session")
+def admin(local: Local) -> ApiClient:
+    """Return an HTTP client as the local administrator."""
+    return ApiClient(local.home)
 
 
 @pytest.fixture(scope="session")

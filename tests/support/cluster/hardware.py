@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import yaml
 
 from deploy.local.fleet import spec, state
 from deploy.local.fleet.api import Api
+from quotas.catalog.models import Node
 from tests.support.cluster.waiting import eventually
 
 NAMESPACE = "fleet-test"
@@ -86,7 +87,13 @@ def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
     yield one_more
     if extra:
         fleet(*(f"--extra={kind}={count - 1}" for kind, count in extra.items()))
-        eventually(lambda: not added & {n["metadata"]["name"] for n in read("nodes")["items"]}, within_s=90)
+        eventually(lambda: are_gone(added, read), within_s=90)
+
+
+def are_gone(names: Collection[str], read: Read) -> bool:
+    """Return whether neither the cluster has these nodes nor the portal's catalog."""
+    found = {node["metadata"]["name"] for node in read("nodes")["items"]}
+    return found.isdisjoint(names) and not Node.objects.filter(name__in=names, present=True).exists()
 
 
 def claim(name: str, device_class: str, count: int = 1, *selectors: str, **exactly: Any) -> Object:

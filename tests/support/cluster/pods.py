@@ -7,7 +7,7 @@ from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 
-def running_pod(kubectl: Kubectl, namespace: str, name: str, within_s: float = 30.0) -> dict[str, Any]:
+def running_pod(kubectl: Kubectl, namespace: str, name: str, within_s: float = 60.0) -> dict[str, Any]:
     """Return the pod once it runs; raise AssertionError after ``within_s``."""
 
     def pod_if_running() -> dict[str, Any]:

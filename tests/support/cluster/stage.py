@@ -91,10 +91,10 @@ class Stage:
 
 
 def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, namespace: str) -> Person:
-    """Return a person with a ten-minute token of service account ``account`` in ``home``; CA and server are
+    """Return a person with a one-hour token of service account ``account`` in ``home``; CA and server are
     admin's.
     """
-    token = Person(kubectl, admin, home).do("create", "token", account, "--duration=10m").strip()
+    token = Person(kubectl, admin, home).do("create", "token", account, "--duration=1h").strip()
     config = yaml.safe_load(admin.read_text())
     config["users"] = [{"name": account, "user": {"token": token}}]
     for context in config["contexts"]:
@@ -176,5 +176,5 @@ def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> N
     portal.run("delete", "priorityclass", f"gpu-portal-hold-{ns}", "--ignore-not-found")
     for kind in CLUSTER_WIDE:
         portal.run("delete", kind, ns, "--ignore-not-found", "--wait=false")
-    admin.run("delete", "namespace", names["foreign"], names["bare"], "--ignore-not-found", "--wait=false")
+    admin.run("delete", "namespace", names["foreign"], names["bare"], "--ignore-not-found", "--timeout=50s")
     admin.run("delete", "runtimeclass", f"nvidia-{ns}", "--ignore-not-found")

@@ -24,7 +24,7 @@ from tests.support.clusters import LOCAL
 
 def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
     """Return kubectl with a kubeconfig of the form that `connect` returns."""
-    token = credentials.mint(connect(LOCAL), user.username, 600).token
+    token = credentials.mint(connect(LOCAL), user.username, credentials.MAX_TTL_S).token
     file = folder / f"{user.username}.kubeconfig"
     content = credentials.kubeconfig(connect(LOCAL), "", user.username, namespace, {"token": token})
     file.write_text(content, encoding="utf-8")

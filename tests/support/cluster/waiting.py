@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(check: Callable[[], T], *errors: type[BaseException], within_s: float = 30.0, every_s: float = 0.1) -> T:
+def eventually(check: Callable[[], T], *errors: type[BaseException], within_s: float = 60.0, every_s: float = 0.1) -> T:
     """Return the first true value of ``check``; exceptions in ``errors`` count as not yet true.
 
     Raises AssertionError with the last value or error when the deadline passes.
