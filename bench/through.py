@@ -12,7 +12,7 @@ from allocations.domain.phases import Phase
 from portal.core import clock
 from portal.core.models import WorkItem
 
-WITHIN_S = 60
+WITHIN_S = 180
 EVERY_S = 0.002
 
 

@@ -122,7 +122,7 @@ class Local:
     def start(self, name: str) -> None:
         control.ask(self.root, "start", name=name)
 
-    def wait_ready(self, name: str, timeout_s: float = 60.0) -> None:
+    def wait_ready(self, name: str, timeout_s: float = 180.0) -> None:
         self._await(lambda row: row["name"] == name, timeout_s)
 
     def _spawn(self, groups: tuple[str, ...]) -> None:

@@ -54,8 +54,8 @@ def test_the_whole_log_of_the_running_portal_verifies(local: Local, tmp_path: Pa
 
 def test_who_signs_in_by_the_portals_form_is_noted_with_the_address(local: Local, member: User) -> None:
     session = requests.Session()
-    session.get(f"{local.home.url}/login", timeout=10)
+    session.get(f"{local.home.url}/login", timeout=30)
     fields = {"username": member.username, "password": "wrong", "csrfmiddlewaretoken": session.cookies["csrftoken"]}
-    session.post(f"{local.home.url}/login", fields, timeout=10)
+    session.post(f"{local.home.url}/login", fields, timeout=30)
     entry = AuditEntry.objects.filter(action="user.sign_in_refused", target=member.username).latest("pk")
     assert entry.source["address"] == "127.0.0.1"

@@ -53,13 +53,13 @@ def waiting(own_project: Project, member: User, kubectl: Kubectl) -> Waiting:
 
     now = clock.now()
     rows = Waiting(
-        expiring=requested(ends_at=now + timedelta(seconds=20)),
-        extended=requested(ends_at=now + timedelta(seconds=25)),
-        starting_later=requested(starts_at=now + timedelta(seconds=5)),
+        expiring=requested(ends_at=now + timedelta(seconds=30)),
+        extended=requested(ends_at=now + timedelta(seconds=35)),
+        starting_later=requested(starts_at=clock.now() + timedelta(seconds=5)),
         short_after_a_wait=requested(hours=Decimal("0.005"), starts_at=now + timedelta(seconds=20)),
         giving_up=requested(hours=1, give_up_at=now + timedelta(seconds=40)),
     )
-    for row in (rows.expiring, rows.extended, rows.giving_up):
+    for row in (rows.extended, rows.giving_up):
         wait_for(row, Phase.ACTIVE)
     services.extend(member, rows.extended, Decimal("0.5"))
     deactivate(kubectl, rows.giving_up, False)
@@ -77,7 +77,7 @@ def test_an_allocation_expires_at_its_end(waiting: Waiting) -> None:
 
 def test_an_extension_moves_the_end(waiting: Waiting) -> None:
     row = waiting.extended
-    first_end = waiting.expiring.created_at + timedelta(seconds=27)
+    first_end = waiting.expiring.created_at + timedelta(seconds=37)
     eventually(lambda: clock.now() > first_end, within_s=WAITS_S)
     row.refresh_from_db()
     assert row.phase == Phase.ACTIVE

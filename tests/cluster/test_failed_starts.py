@@ -134,7 +134,7 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
 ) -> None:
     """The resources are those of a fleet whose nodes had four GPUs at the request; now they have eight."""
     claim = {"requests": [{"device": "gpu", "count": "all"}]}
-    row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
+    row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=6))
     assert row.claim is not None
     half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
     then = {**row.claim, "built": {**row.claim["built"], "units": half}}

@@ -78,7 +78,7 @@ def test_slices_of_one_request_fill_one_gpu(project: Project, member: User) -> N
 def test_a_steered_claim_is_made_again_without_when_its_gpu_was_taken_meanwhile(
     project: Project, member: User, kubectl: Kubectl, foreign: str
 ) -> None:
-    starts_at = clock.now() + timedelta(seconds=2)
+    starts_at = clock.now() + timedelta(seconds=5)
     row = request_slices(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken GPU
         eventually(lambda: clock.now() > starts_at)

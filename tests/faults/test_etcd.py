@@ -79,11 +79,11 @@ def test_etcd_is_restored_from_a_backup(
         created = [
             row
             for path in registry.BACKENDS
-            for row in eventually(partial(_held_since, crowd, path, kept), within_s=60)
+            for row in eventually(partial(_held_since, crowd, path, kept), within_s=120)
         ]
         for row in released:
-            wait_for(row, Phase.ENDED, within_s=60)
-        eventually(lambda: _is_taken_down(kubectl, archived_since), within_s=60)
+            wait_for(row, Phase.ENDED, within_s=120)
+        eventually(lambda: _is_taken_down(kubectl, archived_since), within_s=120)
         with control_plane.outage(local, kubectl, crowd.projects[0].namespace, "etcd"):
             away_at = clock.now()
             etcd.restore(local, copied)
@@ -106,7 +106,7 @@ def test_etcd_is_restored_from_a_backup(
         again = [interval for interval in intervals(row) if interval.pk not in charged]
         assert all(interval.end is not None and interval.start >= away_at for interval in again)
         assert not kubectl("get", *_pod_of(row), "--ignore-not-found")
-    eventually(lambda: _is_taken_down(kubectl, archived_since), within_s=60)
+    eventually(lambda: _is_taken_down(kubectl, archived_since), within_s=120)
 
 
 def _epoch() -> int:
@@ -172,7 +172,7 @@ def test_etcd_is_full_until_its_operator_makes_room(
             crowd.release(list(released))
             rows = crowd.request_slices(SINCE)
             eventually(lambda: etcd_monitor.refused_writes() >= SINCE)
-            eventually(partial(_is_told, local, quota_bytes), AssertionError, within_s=60)
+            eventually(partial(_is_told, local, quota_bytes), AssertionError, within_s=120)
             assert _phases(rows) == {Phase.QUEUED}
             assert _phases(held) == {Phase.ACTIVE}
             assert Phase.ENDED not in _phases(released)
@@ -210,7 +210,7 @@ def _is_told(local: Local, quota_bytes: int) -> bool:
     assert health["status"] == "degraded"
     assert health["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
     token = {"Authorization": f"Bearer {local.home.secret('metrics')}"}
-    metrics = requests.get(f"{local.home.url}/metrics", headers=token, timeout=10).text
+    metrics = requests.get(f"{local.home.url}/metrics", headers=token, timeout=30).text
     refused = 'gpu_portal_cluster_store_refused_writes{cluster="local"} '
     assert float(metrics.partition(f"\n{refused}")[2].split()[0]) >= SINCE
     env = {**os.environ, **local.env(), "ETCD_QUOTA_BYTES": str(quota_bytes)}
@@ -222,7 +222,7 @@ def _is_told(local: Local, quota_bytes: int) -> bool:
 
 
 def _health(local: Local) -> dict[str, Any]:
-    return dict(requests.get(f"{local.home.url}/readyz", timeout=10).json())
+    return dict(requests.get(f"{local.home.url}/readyz", timeout=30).json())
 
 
 def _charged(*rows: Iterable[Allocation]) -> set[UUID]:

@@ -46,7 +46,7 @@ def test_a_killed_web_process_answers_each_repeated_request_once(
         user, project, offering = one
         headers = {"Authorization": f"Bearer {tokens[user]}", "Idempotency-Key": str(uuid4())}
         body = {"project": project.slug, "offering": offering}
-        return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=60)
+        return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=120)
 
     with under_fault(requests=0), ThreadPoolExecutor(AT_ONCE) as pool:
         before = Allocation.objects.filter(project__in=crowd.projects).count()

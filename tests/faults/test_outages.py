@@ -59,7 +59,7 @@ def proxied_watcher(local: Local, tmp_path: Path) -> Iterator[Proxy]:
         command = [sys.executable, "-m", "manage", "watch"]
         watcher = subprocess.Popen(command, cwd=REPOSITORY, env=env, stdout=words, stderr=words)
     try:
-        eventually(lambda: "watch ready" in log.read_text(), within_s=60)
+        eventually(lambda: "watch ready" in log.read_text(), within_s=120)
         yield proxy
     finally:
         watcher.kill()

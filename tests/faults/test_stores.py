@@ -83,7 +83,7 @@ def test_the_database_is_restored_to_one_minute_ago(
         crowd.release(former)
         crowd.release(crowd.live()[:10])
         ended = Allocation.objects.filter(pk__in=[row.pk for row in former]).exclude(ended_at=None)
-        eventually(lambda: ended.count() == len(former), within_s=RESTORED_S)
+        eventually(lambda: ended.count() == len(former), within_s=2 * RESTORED_S)
         for row in former:
             request_slices(row.requested_by, row.project, row.offering.key, name=row.name)
         eventually(lambda: time.monotonic() > taken_at + RESTORED_S, within_s=RESTORED_S + 5)

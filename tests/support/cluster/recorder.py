@@ -22,7 +22,7 @@ from tests.support.cluster.usage import Holder, Usage
 from tests.support.cluster.waiting import eventually
 
 EVERY_S = 1.0
-MAX_GAP_S = 5.0
+MAX_GAP_S = 10.0
 """The maximum distance of two samples: that much of each interval is not measured."""
 
 

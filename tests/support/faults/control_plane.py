@@ -48,4 +48,4 @@ def outage(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iter
     for process in processes:
         local.wait_ready(process)
     arguments = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
-    eventually(lambda: kubectl(*arguments, stdin=json.dumps(POD)), AssertionError, within_s=60)
+    eventually(lambda: kubectl(*arguments, stdin=json.dumps(POD)), AssertionError, within_s=120)
