@@ -58,7 +58,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
         assert all(process.stdout and process.stdout.readline() == "ready\n" for process in crowd)
         before = read("pods", "-n", project.namespace)["metadata"]["resourceVersion"]
         row = request_slices(member, project, offering)
-        ends = [process.communicate(f"{row.pk}\n", timeout=60) for process in crowd]
+        ends = [process.communicate(f"{row.pk}\n", timeout=180) for process in crowd]
         assert [process.returncode for process in crowd] == [0] * PROCESSES, ends
     wait_for(row, Phase.ACTIVE)
     by_claim = int(offering == "h100/whole")
@@ -181,7 +181,7 @@ def _reconcilers() -> subprocess.Popen[str]:
 
 def _fleet(local: Local, kind: str, extra: int) -> None:
     command = [sys.executable, "-m", "deploy.local.fleet", "--kubeconfig", str(local.kubeconfig)]
-    subprocess.run([*command, "--extra", f"{kind}={extra}"], check=True, timeout=60)
+    subprocess.run([*command, "--extra", f"{kind}={extra}"], check=True, timeout=180)
 
 
 def _are_all(rows: list[Allocation], phase: Phase) -> bool:

@@ -71,7 +71,7 @@ class ApiServer:
             cert_file=str(certs / "admin.crt"),
             key_file=str(certs / "admin.key"),
             retries=False,
-            timeout=10,
+            timeout=30,
         )
 
     @contextmanager

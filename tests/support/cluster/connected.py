@@ -24,7 +24,7 @@ def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
 
         def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
             command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", *arguments]
-            return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
+            return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=180)
 
         return run
 

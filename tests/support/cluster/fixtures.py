@@ -39,7 +39,7 @@ def kubectl(local: Local) -> Kubectl:
 
     def run(*arguments: str, stdin: str | None = None) -> str:
         command = [program, f"--kubeconfig={local.kubeconfig}", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=180)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 

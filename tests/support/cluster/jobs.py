@@ -47,7 +47,7 @@ def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_p
             which: {resource: "1"} for which in ("requests", "limits")
         }
         command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", "create", "-o", "json", "-f", "-"]
-        done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False, timeout=180)
         assert done.returncode == 0, done.stderr
         return str(json.loads(done.stdout)["metadata"]["uid"])
 

@@ -50,7 +50,7 @@ class Person:
         if "-n" not in arguments:
             options.append(f"--namespace={self.namespace}")
         command = [self.kubectl, *options, *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=180)
 
     def do(self, *arguments: str, stdin: str | None = None) -> str:
         """Return standard output; fail the test with kubectl's error output."""
