@@ -1,6 +1,6 @@
 """Reads the rows of several tables in one statement: one round trip, and one moment for all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
@@ -24,6 +24,31 @@ class Rows(NamedTuple):
     """A queryset whose rows are read as objects, with the relations of its ``select_related``."""
 
     rows: QuerySet[Any, Any] | QuerySet[Model]
+
+
+class Batch:
+    """Parts that are read in one statement, when the rows of one of them are first needed.
+
+    Modules that each read something of a decision or a page share one, so that together they make one round trip.
+    """
+
+    def __init__(self) -> None:
+        self._unread: list[tuple[int, Columns | Rows]] = []
+        self._found: dict[int, list[Any]] = {}
+
+    def add(self, part: Columns | Rows) -> Callable[[], list[Any]]:
+        """Add a part to the next statement; return a function that returns its rows as ``read_tables`` does."""
+        number = len(self._unread) + len(self._found)
+        self._unread.append((number, part))
+
+        def rows() -> list[Any]:
+            if number not in self._found:
+                numbers, parts = zip(*self._unread, strict=True)
+                self._unread = []
+                self._found.update(zip(numbers, read_tables(*parts), strict=True))
+            return self._found[number]
+
+        return rows
 
 
 def read_tables(*parts: Columns | Rows) -> list[list[Any]]:
@@ -82,7 +107,8 @@ def _objects(compiler: SQLCompiler, rows: list[list[Any]]) -> list[Any]:
     relations = get_related_populators(klass_info, select, connection.alias)  # type: ignore[call-arg]  # stubs: Django 6
     objects = []
     for row in rows:
-        values = [to_python(value) for to_python, value in zip(convert, row, strict=True)]
+        # Of a relation that a row does not have, all columns are None.
+        values = [None if value is None else to_python(value) for to_python, value in zip(convert, row, strict=True)]
         made = klass_info["model"].from_db(connection.alias, names, values[start:end])
         for relation in relations:
             relation.populate(values, made)
