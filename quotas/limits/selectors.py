@@ -1,12 +1,12 @@
 """Reads quotas of departments and teams, and the Kueue objects they become."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from django.db.models import QuerySet
 
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Batch, Rows
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -85,14 +85,21 @@ class QuotaSnapshot:
 
 
 def quota_snapshot() -> QuotaSnapshot:
+    return read_quotas(Batch())()
+
+
+def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
+    """Add the quotas to the batch; return the function that returns them."""
     rows = Limit.objects.filter(ENFORCED_BY_KUEUE).select_related("department", "team", "pool")
-    departments, teams, limits = read_tables(
-        Rows(Department.objects.order_by("slug")),
-        Rows(Team.objects.select_related("department").order_by("slug")),
-        Rows(rows),
-    )
-    quotas = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in limits if row.pool}
-    return QuotaSnapshot(tuple(departments), tuple(teams), quotas)
+    departments = batch.add(Rows(Department.objects.order_by("slug")))
+    teams = batch.add(Rows(Team.objects.select_related("department").order_by("slug")))
+    limits = batch.add(Rows(rows))
+
+    def snapshot() -> QuotaSnapshot:
+        quotas = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in limits()}
+        return QuotaSnapshot(tuple(departments()), tuple(teams()), quotas)
+
+    return snapshot
 
 
 def pools_with_quota(team: Team) -> set[int]:
