@@ -62,7 +62,7 @@ FILTERS = [
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
     seen = preview_request(current_user(request), to_request(read(AllocationBody, request)))
-    planned = [content for content, _ in selectors.manifests(services.draft(current_user(request), seen))]
+    planned = [content for content, _ in selectors.manifests(services.draft(seen))]
     return Response(preview_output.preview(seen, planned))
 
 
