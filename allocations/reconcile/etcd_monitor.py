@@ -15,6 +15,7 @@ from allocations.domain.etcd_usage import STORE_FULL, Store
 from allocations.models import ClusterStore
 from portal.core import clock
 from portal.core.models import WorkItem
+from portal.core.reading import Columns
 from portal.workqueue import targets
 
 MAX_MISSED_READS = 5
@@ -48,6 +49,11 @@ def current(cluster: str) -> Store:
 def refused_writes() -> int:
     """Return for how many targets, in any cluster, the last attempt failed because etcd has no space."""
     return _refused().count()
+
+
+def any_refused() -> Columns:
+    """Return what to read to learn whether there is such a target: it has one row or none."""
+    return Columns(_refused()[:1], ("pk",))
 
 
 def _refused() -> QuerySet[WorkItem]:

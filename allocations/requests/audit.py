@@ -21,20 +21,19 @@ def record_action(
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """Write an audit entry: `actor` did `verb` to `row`. Needs the row's project and team."""
-    audit(*_names(actor, verb, row), **_scope(row), before=before, after=after)
+    project = row.project
+    action, team = f"allocation.{verb}", project.team.slug
+    audit(actor, action, _target(row), team=team, project=project.slug, before=before, after=after)
 
 
 def request_entry(actor: str, row: Allocation) -> AuditEntry:
     """Return the audit entry of a request, not saved. Needs the row's project, team and offering."""
-    return entry(*_names(actor, "request", row), **_scope(row), after=request_values(row))
+    project, values = row.project, request_values(row)
+    return entry(actor, "allocation.request", _target(row), team=project.team.slug, project=project.slug, after=values)
 
 
-def _names(actor: str, verb: str, row: Allocation) -> tuple[str, str, str]:
-    return actor, f"allocation.{verb}", f"{row.project.slug}/{row.name}"
-
-
-def _scope(row: Allocation) -> dict[str, str]:
-    return {"team": row.project.team.slug, "project": row.project.slug}
+def _target(row: Allocation) -> str:
+    return f"{row.project.slug}/{row.name}"
 
 
 def request_values(row: Allocation) -> dict[str, Any]:

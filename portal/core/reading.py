@@ -26,6 +26,14 @@ class Rows(NamedTuple):
     rows: QuerySet[Any, Any] | QuerySet[Model]
 
 
+class Statement(NamedTuple):
+    """A statement that reads so many ``columns``, for what Django would compile anew for each of many lists."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+    columns: int
+
+
 class Batch:
     """Parts that are read in one statement, when the rows of one of them are first needed.
 
@@ -33,10 +41,10 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self._unread: list[tuple[int, Columns | Rows]] = []
+        self._unread: list[tuple[int, Columns | Rows | Statement]] = []
         self._found: dict[int, list[Any]] = {}
 
-    def add(self, part: Columns | Rows) -> Callable[[], list[Any]]:
+    def add(self, part: Columns | Rows | Statement) -> Callable[[], list[Any]]:
         """Add a part to the next statement; return a function that returns its rows as ``read_tables`` does."""
         number = len(self._unread) + len(self._found)
         self._unread.append((number, part))
@@ -51,17 +59,17 @@ class Batch:
         return rows
 
 
-def read_tables(*parts: Columns | Rows) -> list[list[Any]]:
-    """Return the rows of each part: of ``Rows`` as objects; of ``Columns`` as lists of values as JSON has them, where a
+def read_tables(*parts: Columns | Rows | Statement) -> list[list[Any]]:
+    """Return the rows of each part: of ``Rows`` as objects; of the others as lists of values as JSON has them, where a
     UUID or a time is text.
     """
-    compilers = [_compiler(part) for part in parts]
-    statements, parameters = zip(*map(_aggregated, compilers), strict=True)
+    compilers = [None if isinstance(part, Statement) else _compiler(part) for part in parts]
+    statements, parameters = zip(*map(_subquery, parts, compilers), strict=True)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(statements)}", [value for each in parameters for value in each])
         found: Sequence[list[list[Any]]] = cursor.fetchone()
     return [
-        _objects(compiler, rows) if isinstance(part, Rows) else rows
+        _objects(compiler, rows) if isinstance(part, Rows) and compiler else rows
         for part, compiler, rows in zip(parts, compilers, found, strict=True)
     ]
 
@@ -70,6 +78,20 @@ def _compiler(part: Columns | Rows) -> SQLCompiler:
     rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
     compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
     return compiler
+
+
+def _subquery(part: Columns | Rows | Statement, compiler: SQLCompiler | None) -> tuple[str, tuple[Any, ...]]:
+    if isinstance(part, Statement):
+        names = [f"c{number}" for number in range(part.columns)]
+        return _array_of_rows(part.sql, names, names), part.parameters
+    assert compiler is not None
+    return _aggregated(compiler)
+
+
+def _array_of_rows(sql: str, names: Sequence[str], values: Sequence[str]) -> str:
+    """Return the subquery whose value is the JSON array of all rows of a statement."""
+    rows = f"({sql}) AS part ({', '.join(names)})"
+    return f"(SELECT coalesce(json_agg({_array(values)}), '[]') FROM {rows})"  # noqa: S608
 
 
 def _aggregated(compiler: SQLCompiler) -> tuple[str, tuple[Any, ...]]:
@@ -82,8 +104,7 @@ def _aggregated(compiler: SQLCompiler) -> tuple[str, tuple[Any, ...]]:
     # A Decimal is read as text, since JSON's numbers become floats.
     casts = ["::text" if isinstance(each.output_field, DecimalField) else "" for each, *_ in compiler.select]
     values = [f"{name}{cast}" for name, cast in zip(names, casts, strict=True)]
-    rows = f"({sql}) AS part ({', '.join(names)})"
-    return f"(SELECT coalesce(json_agg({_array(values)}), '[]') FROM {rows})", parameters  # noqa: S608
+    return _array_of_rows(sql, names, values), parameters
 
 
 def _array(values: Sequence[str]) -> str:

@@ -118,9 +118,8 @@ def below(department: Department) -> set[int]:
     return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))
 
 
-def tree_of(department: int) -> set[int]:
-    """Return the ids of all departments that lend to each other with this one. One query."""
-    parents = dict(Department.objects.values_list("pk", "parent_id"))
+def tree_of(department: int, parents: Mapping[int, int | None]) -> set[int]:
+    """Return the ids of all departments that lend to each other with this one; ``parents`` are of all departments."""
     root = department
     while (parent := parents[root]) is not None:
         root = parent
