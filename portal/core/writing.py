@@ -8,7 +8,7 @@ from django.db.models import Model
 from django.db.models.sql import InsertQuery
 
 
-class Statement(NamedTuple):
+class WriteStatement(NamedTuple):
     """An INSERT, UPDATE or DELETE, its parameters, and the names of the columns in its RETURNING."""
 
     sql: str
@@ -16,7 +16,7 @@ class Statement(NamedTuple):
     returning: tuple[str, ...]
 
 
-def write_rows(rows: Sequence[Model], *statements: Statement) -> list[list[list[Any]]]:
+def write_rows(rows: Sequence[Model], *statements: WriteStatement) -> list[list[list[Any]]]:
     """Insert the rows, of any tables, and execute the statements, all as one; return what each statement returns, with
     values as JSON has them.
 
@@ -31,15 +31,15 @@ def write_rows(rows: Sequence[Model], *statements: Statement) -> list[list[list[
     return found[len(rows) :]
 
 
-def _insert(row: Model) -> Statement:
-    key, query = row._meta.pk, InsertQuery(type(row))
-    fields = [each for each in row._meta.concrete_fields if each is not key or row.pk is not None]
+def _insert(row: Model) -> WriteStatement:
+    key, query = str(row._meta.pk.column), InsertQuery(type(row))
+    fields = [each for each in row._meta.concrete_fields if not each.primary_key or row.pk is not None]
     query.insert_values(fields, [row])
     ((sql, parameters),) = query.get_compiler(connection=connection).as_sql()
-    return Statement(f"{sql} RETURNING {connection.ops.quote_name(key.column)}", parameters, (key.column,))
+    return WriteStatement(f"{sql} RETURNING {connection.ops.quote_name(key)}", parameters, (key,))
 
 
-def _execute(statements: Sequence[Statement]) -> list[list[list[Any]]]:
+def _execute(statements: Sequence[WriteStatement]) -> list[list[list[Any]]]:
     names = [f"part{number}" for number in range(len(statements))]
     parts = ", ".join(f"{name} AS ({each.sql})" for name, each in zip(names, statements, strict=True))
     arrays = ", ".join(

@@ -62,6 +62,24 @@ def use(name: str, limit: int) -> LimitUse | None:
         return None
 
 
+def use_and_wait(name: str, limit: int, other: str, other_limit: int, window_s: int) -> tuple[LimitUse | None, int]:
+    """Do as `use` with `name` and as `wait_if_counted` with `other`, in one round trip."""
+    key, left_s = _window(name)
+    other_key, other_left_s = _window(other, window_s)
+
+    def run(store: redis.Redis) -> tuple[int, int]:
+        with store.pipeline() as pipeline:
+            pipeline.incr(key).expire(key, WINDOW_S).get(other_key)
+            used, _, counted = pipeline.execute()
+            return int(used), int(counted or 0)
+
+    try:
+        used, counted = _run(run)
+    except Unavailable:
+        return None, 0
+    return LimitUse(limit, used, left_s), other_left_s if counted >= other_limit else 0
+
+
 def wait(name: str, limit: int, window_s: int = WINDOW_S) -> int:
     """Return 0 while `name` was counted less than `limit` times in this window, else seconds until the next.
 

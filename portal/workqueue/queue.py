@@ -45,7 +45,7 @@ from portal.core import clock
 from portal.core.errors import Permanent, Retryable
 from portal.core.locks import holding
 from portal.core.models import WorkItem
-from portal.core.writing import Statement
+from portal.core.writing import WriteStatement
 from portal.workqueue import wakeups
 from portal.workqueue.targets import Target
 
@@ -122,10 +122,10 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
         wake(cursor.fetchall())
 
 
-def enqueue_statement(*targets: Target, at: datetime | None = None) -> Statement:
+def enqueue_statement(*targets: Target, at: datetime | None = None) -> WriteStatement:
     """Return the statement of `enqueue`, for callers that write other rows with it and give `wake` what it returns."""
     # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
-    return Statement(ENQUEUE, [sorted(set(targets)), at, clock.frozen_at(), at], ("target", "is_idle"))
+    return WriteStatement(ENQUEUE, [sorted(set(targets)), at, clock.frozen_at(), at], ("target", "is_idle"))
 
 
 def wake(enqueued: Sequence[Sequence[Any]]) -> None:
