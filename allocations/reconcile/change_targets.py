@@ -17,7 +17,8 @@ from portal.workqueue.targets import Target
 def applied_objects(cluster: str, refs: Collection[Ref]) -> QuerySet[AppliedObject]:
     """Return the records of applied objects, and of their status (``Workload/status``)."""
     kinds = {kind for ref in refs for kind in (ref.kind, f"{ref.kind}/status")}
-    return AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, name__in={ref.name for ref in refs})
+    namespaces, names = {ref.namespace for ref in refs}, {ref.name for ref in refs}
+    return AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, namespace__in=namespaces, name__in=names)
 
 
 def is_own_write(change: Change, applied: Mapping[Ref, AppliedObject]) -> bool:
