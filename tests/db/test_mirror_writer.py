@@ -186,7 +186,8 @@ def test_after_a_restore_a_deletion_that_was_under_way_is_asked_for_again(listed
 
 
 def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:
-    record_observations(LOCAL, hold(row, 300, live=False))
+    """Its claim was last seen without devices two minutes before."""
+    record_observations(LOCAL, hold(row, -120, live=False))
     assert intervals() == [("local/h100-0/gpu-1", T0 - timedelta(minutes=1), None, True, False)]
 
 
