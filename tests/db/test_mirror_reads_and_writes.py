@@ -1,4 +1,4 @@
-"""What the watcher reads and writes for an event and for a list: only rows that are concerned, only rows that changed."""
+"""What the watcher reads and writes for an event and for a list: only rows concerned, only rows that changed."""
 
 from typing import Any
 
