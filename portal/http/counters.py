@@ -69,7 +69,9 @@ def use_and_wait(name: str, limit: int, other: str, other_limit: int, window_s: 
 
     def run(store: redis.Redis) -> tuple[int, int]:
         with store.pipeline() as pipeline:
-            pipeline.incr(key).expire(key, WINDOW_S).get(other_key)
+            pipeline.incr(key)
+            pipeline.expire(key, WINDOW_S)
+            pipeline.get(other_key)
             used, _, counted = pipeline.execute()
             return int(used), int(counted or 0)
 

@@ -40,7 +40,12 @@ def train(member: User, project: Project) -> Allocation:
 def admitted(row: Allocation, second: float) -> None:
     """Mirror the lease of the allocation, admitted then."""
     facts = {"conditions": {"Admitted": {"status": "True", "at": at(second).isoformat()}}, "cluster_queue": "team"}
-    key = {"cluster_id": LOCAL, "kind": "Workload", "namespace": row.project.namespace, "name": names.lease(row.name)}
+    key: dict[str, Any] = {
+        "cluster_id": LOCAL,
+        "kind": "Workload",
+        "namespace": row.project.namespace,
+        "name": names.lease(row.name),
+    }
     values = {"uid": "lease", "resource_version": 1, "allocation": row.name, "facts": facts, "seen_at": at(second)}
     MirrorObject.objects.update_or_create(**key, defaults=values)
 
