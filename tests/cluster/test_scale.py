@@ -63,7 +63,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
     wait_for(row, Phase.ACTIVE)
     by_claim = int(offering == "h100/whole")
     expected = {"Workload": 1, "ResourceClaim": by_claim, "Pod": by_claim, "ResourceQuota": 1}
-    assert {kind: _created(kubectl, project, kind, before) for kind in OWNED} == expected
+    eventually(lambda: {kind: _created(kubectl, project, kind, before) for kind in OWNED} == expected)
     for kind, name in AppliedObject.objects.filter(target=f"local/allocation:{row.pk}").values_list("kind", "name"):
         if "/" not in kind:
             metadata = json.loads(kubectl("get", kind, name, "-n", project.namespace, "-o", "json"))["metadata"]
@@ -170,7 +170,7 @@ def until_nothing_is_due(within_s: float = 120.0) -> None:
 def _created(kubectl: Kubectl, project: Project, kind: str, since: str) -> int:
     """Return how many objects of the kind were created in the project's namespace after a resourceVersion."""
     events = events_since(kubectl, KINDS[kind].path(project.namespace), since)
-    return sum(event["type"] == "ADDED" for event in events)
+    return [event["type"] for event in events].count("ADDED")
 
 
 def _reconcilers() -> subprocess.Popen[str]:
