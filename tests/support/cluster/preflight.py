@@ -13,6 +13,6 @@ def preflight(*arguments: str, kubeconfig: Path | None = None) -> tuple[int, dic
     """Return the exit status, and the findings by their check."""
     env = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
     command = [sys.executable, "manage.py", "preflight", "--output=json", *arguments]
-    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout, done.stderr
     return done.returncode, {found["check"]: found for found in json.loads(done.stdout)["checks"]}
