@@ -46,13 +46,10 @@ def current(cluster: str) -> Store:
     return Store(settings.ETCD_QUOTA_BYTES, read.values_list("size_bytes", flat=True).first(), refused)
 
 
-def refused_writes() -> int:
-    """Return for how many targets, in any cluster, the last attempt failed because etcd has no space."""
-    return _refused().count()
-
-
 def any_refused() -> Columns:
-    """Return what to read to learn whether there is such a target: it has one row or none."""
+    """Return what to read to learn whether a target's last attempt failed because etcd has no space, in any cluster: it
+    has one row or none.
+    """
     return Columns(_refused()[:1], ("pk",))
 
 
