@@ -36,7 +36,7 @@ KUBERNETES_PUBLIC_URL = env.text("KUBERNETES_PUBLIC_URL")  # API server in peopl
 KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
 
 # --- etcd -------------------------------------------------------------------------------------------------
-PROJECT_STORE_MIB = env.integer("PROJECT_STORE_MIB", 256)  # what a project's objects may take: numbers × sizes
+PROJECT_STORE_MIB = env.integer("PROJECT_STORE_MIB", 320)  # what a project's objects may take: numbers × sizes
 # etcd's own --quota-backend-bytes, which the API server does not tell. etcd's default; it suggests 8 GiB at most.
 ETCD_QUOTA_BYTES = env.integer("ETCD_QUOTA_BYTES", 2 * 1024**3)
 STORE_READ_S = env.integer("STORE_READ_S", 60)  # how often the size of etcd's database is read
