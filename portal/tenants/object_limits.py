@@ -27,8 +27,8 @@ class ObjectKind:
     """A kind of object. ``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of
     objects.
 
-    ``size_kib``: of one object, with its status and what controllers create beside it; the default for ConfigMaps and Secrets; 0 where
-    the objects are counted by another kind, too.
+    ``size_kib``: of one object, with its status and what controllers create beside it; the default for ConfigMaps and
+    Secrets; 0 where the objects are counted by another kind, too.
     """
 
     name: str
