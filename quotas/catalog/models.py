@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from portal.clusters.models import Cluster
+from portal.core.models import AppendOnly
 from quotas.catalog import shortnames
 from quotas.catalog.node_shares import NodeShare, per_slice
 
@@ -242,6 +243,24 @@ class Offering(models.Model):
             return False
         decided = self.flavor.fail_requests_greater_than_one
         return self.sharing == Sharing.MPS if decided is None else decided
+
+
+class FlavorVersion(AppendOnly):
+    """What the rating of hours needs of a flavor and its offerings, from `since` until its next version; append-only.
+
+    Written with each change (`versions`), so that hours that were charged before it are rated as they were.
+    """
+
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="versions", db_index=False)
+    since = models.DateTimeField()
+    document = models.JSONField()
+
+    class Meta:
+        ordering = ("flavor__name", "-since")
+        indexes: ClassVar = [models.Index(fields=("flavor", "-since"), name="flavor_version_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.flavor} from {self.since:%F %T}"
 
 
 class Node(models.Model):

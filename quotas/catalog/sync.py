@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from django.db import models, transaction
 
 from portal.core.locks import advisory_lock
-from quotas.catalog import published
+from quotas.catalog import published, versions
 from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
 from quotas.catalog.types import (
     Discovered,
@@ -44,6 +44,7 @@ def sync(
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
         pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
         _sync_offerings(cluster, discovered.offerings, flavors, pools)
+        versions.record(flavors.values())
         _sync_use(discovered, pools, foreign, blocked)
         nodes = _sync_nodes(cluster, discovered.nodes, flavors)
         _sync_devices(cluster, discovered.devices, nodes, flavors)
@@ -148,7 +149,11 @@ def _sync_use(
         if key in pool_of:
             used[pool_of[key]] += units
     desired = {
-        row.pk: {"total": totals.get(key, 0), "foreign": used[key], "blocked": blocked.get(key, 0)}
+        row.pk: {
+            "total": totals.get(key, 0),
+            "foreign": used[key],
+            "blocked": blocked.get(key, 0),
+        }
         for key, row in pools.items()
     }
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", desired)

@@ -33,16 +33,21 @@ class Category(StrEnum):
     VARIANCE = "variance"
 
 
+Fits = Callable[[tuple[str, ...]], Fraction]
+"""Returns the most of a GPU that offered slices can take together beside these devices."""
+
+
 @dataclass(frozen=True)
 class CapacitySpan:
     """``gpus`` that exist in ``[start, end)``, of which ``unavailable`` cannot be used; ``end`` is None while they
-    exist.
+    exist. ``fits`` is None where every free unit can be had.
     """
 
     start: datetime
     end: datetime | None
     gpus: Fraction
     unavailable: Fraction = ZERO
+    fits: Fits | None = None
 
 
 @dataclass(frozen=True)
@@ -75,13 +80,9 @@ class Part:
         return self.gpus * Fraction((self.end - self.start) // MICROSECOND, MICROSECONDS_PER_HOUR)
 
 
-Fits = Callable[[tuple[str, ...]], Fraction]
-"""Returns the most of a GPU that offered slices can take together beside these devices."""
-
-
 @dataclass(frozen=True)
 class Account:
-    """The capacity of an account and its uses. ``fits`` is None where every free unit can be had.
+    """The capacity of an account and its uses.
 
     Of a physical GPU it has the uses before the window too: what later ones are charged depends on them.
     """
@@ -89,7 +90,6 @@ class Account:
     capacity: Sequence[CapacitySpan]
     uses: Sequence[UsageSpan]
     is_gpu: bool = False
-    fits: Fits | None = None
 
 
 def charges(uses: Iterable[UsageSpan]) -> dict[str, Fraction]:
@@ -124,7 +124,7 @@ def split(account: Account, start: datetime, end: datetime) -> list[Part]:
     ]
     rest: dict[Category, list[Part]] = defaultdict(list)
     for begin, until, there in _moments(account, charged, start, end):
-        for category, gpus in _not_charged(there, account.fits).items():
+        for category, gpus in _not_charged(there).items():
             parts = rest[category]
             if parts and (parts[-1].end, parts[-1].gpus) == (begin, gpus):
                 parts[-1] = replace(parts[-1], end=until)
@@ -163,11 +163,14 @@ class _Totals:
     weight: Fraction = ZERO
     charged: Fraction = ZERO
     devices: list[str] = field(default_factory=list)
+    fits: list[Fits] = field(default_factory=list)
 
     def change(self, one: CapacitySpan | UsageSpan, sign: int, charged: Mapping[str, Fraction]) -> None:
         if isinstance(one, CapacitySpan):
             self.gpus += sign * one.gpus
             self.unavailable += sign * one.unavailable
+            if one.fits:
+                (self.fits.append if sign > 0 else self.fits.remove)(one.fits)
         else:
             self.weight += sign * one.weight
             self.charged += sign * charged[one.key]
@@ -201,11 +204,11 @@ def _moments(
         yield begin, until, there
 
 
-def _not_charged(there: _Totals, fits: Fits | None) -> dict[Category, Fraction]:
+def _not_charged(there: _Totals) -> dict[Category, Fraction]:
     blocked = min(there.gpus, there.weight)
     unavailable = min(there.unavailable, there.gpus - blocked)
     free = there.gpus - blocked - unavailable
-    usable = fits(tuple(there.devices)) if fits and free else free
+    usable = there.fits[-1](tuple(there.devices)) if there.fits and free else free
     idle = min(free, usable)
     return {
         Category.VARIANCE: blocked - there.charged,

@@ -16,7 +16,7 @@ from quotas.metering.models import DirtyHour
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support import hours_by_flavor
-from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, hold_gpu, offer, record
+from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, always, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.pages import browser_of, text
@@ -101,6 +101,7 @@ def test_what_no_offered_slice_fits_is_stranded():
     flavor = Offering.objects.get(key="h100/whole").flavor
     flavor.partitionable = True
     flavor.save()
+    always(flavor)
     record(GPUS, 0)
     hold_gpu("gpu-0-mig-1g10gb-19-0", 0, 10, gpu_share=Fraction(1, 7))
     assert hours("h100") == {"held": Fraction(10, 7), "stranded": Fraction(60, 7), "idle": 10}

@@ -30,7 +30,7 @@ from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, FoundUnit, Unit
 from tests.support import hours_by_flavor
-from tests.support.capacity import H100, SEEN, hold_gpu, offer, record
+from tests.support.capacity import H100, SEEN, always, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import attribution, hour, used
@@ -53,6 +53,7 @@ def offer_quarters() -> None:
     """Offer quarters of the h100 in place of whole ones."""
     share = {"gpu_share_numerator": 1, "gpu_share_denominator": 4, "replicas": 4}
     Offering.objects.filter(key="h100/whole").update(kind="shared", **share)
+    always(Flavor.objects.get(name="h100"))
 
 
 def test_four_shares_of_25_percent_for_an_hour_are_charged_and_idle_as_one_device() -> None:

@@ -38,10 +38,12 @@ def _charge(account: Account, use: UsageSpan, running: list[UsageSpan], charged:
 
 def _parts(account: Account, running: list[UsageSpan], charged: dict[str, Fraction], now: datetime) -> Parts:
     capacity = broken = weight = Fraction(0)
+    fits = None
     for one in account.capacity:
         if _lasts(one.start, one.end, now):
             capacity += one.gpus
             broken += one.unavailable
+            fits = one.fits
     parts: Parts = {}
     for use in running:
         parts[use.category.value, use.key] = charged[use.key]
@@ -50,8 +52,8 @@ def _parts(account: Account, running: list[UsageSpan], charged: dict[str, Fracti
     not_in_use = capacity - in_use
     unavailable = broken if broken < not_in_use else not_in_use
     idle = free = not_in_use - unavailable
-    if account.fits is not None and free > 0:
-        usable = account.fits(tuple(sorted(use.device for use in running)))
+    if fits is not None and free > 0:
+        usable = fits(tuple(sorted(use.device for use in running)))
         idle = usable if usable < free else free
     charge = sum(parts.values(), Fraction(0))
     return parts | {

@@ -36,7 +36,7 @@ def hour(n: float) -> datetime:
 
 
 def gpu(*uses: UsageSpan, capacity: tuple[CapacitySpan, ...] = (CapacitySpan(START, None, ONE),), fits=None) -> Account:
-    return Account(capacity, uses, is_gpu=True, fits=fits)
+    return Account([replace(one, fits=fits or one.fits) for one in capacity], uses, is_gpu=True)
 
 
 def count(*uses: UsageSpan, capacity: tuple[CapacitySpan, ...]) -> Account:
@@ -131,6 +131,15 @@ def test_what_nobody_allocated_is_unmanaged():
 def test_what_no_offered_slice_fits_is_stranded():
     account = gpu(use("a", 0, 1, HALF), fits=lambda devices: Fraction(1, 8))
     assert hours(account) == {HELD: HALF, IDLE: Fraction(1, 8), STRANDED: Fraction(3, 8)}
+
+
+def test_what_fits_is_what_was_offered_at_the_time():
+    before = CapacitySpan(hour(0), hour(0.5), ONE, fits=lambda devices: ONE)
+    after = CapacitySpan(hour(0.5), None, ONE, fits=lambda devices: QUARTER)
+    assert hours(Account([after, before], [], is_gpu=True)) == {
+        IDLE: HALF + HALF * QUARTER,
+        STRANDED: HALF * (1 - QUARTER),
+    }
 
 
 def test_slices_that_fit_are_idle_at_most_as_far_as_the_gpu_is_free():
@@ -231,7 +240,8 @@ def gpus(draw):
         edges = [*sorted(draw(st.sets(moments, min_size=1, max_size=5))), None]
         broken = st.sampled_from([Fraction(0), ONE])
         capacity = [CapacitySpan(*span, ONE, draw(broken)) for span in pairwise(edges) if draw(st.booleans())]
-    return Account(capacity, draw(uses_of(WEIGHTS)), is_gpu=True, fits=draw(st.none() | fits))
+    capacity = [replace(one, fits=draw(st.none() | fits)) for one in capacity]
+    return Account(capacity, draw(uses_of(WEIGHTS)), is_gpu=True)
 
 
 @st.composite
@@ -240,7 +250,7 @@ def counts(draw):
     for _ in range(draw(st.integers(0, 3))):
         (start, end), units = draw(intervals()), draw(st.integers(0, 4))
         capacity.append(CapacitySpan(start, end, Fraction(units), Fraction(draw(st.integers(0, units)))))
-    return Account(capacity, draw(uses_of([*WEIGHTS, Fraction(0), Fraction(3)])), fits=draw(st.none() | fits))
+    return Account(capacity, draw(uses_of([*WEIGHTS, Fraction(0), Fraction(3)])))
 
 
 accounts = gpus() | counts()
