@@ -18,6 +18,7 @@ from quotas.costs import fleet_costs, ledger, rates, rating, windows
 from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.metering import ledger_starts
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
 
@@ -47,7 +48,8 @@ class CostRow:
 
     `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
     without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
-    are "0" for who does not see the whole fleet, and None without a price, or if too much is not rolled up yet.
+    are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
+    recorded, or if too much is not rolled up yet.
     """
 
     name: str
@@ -78,7 +80,8 @@ COLUMNS = {
 class Costs:
     """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them.
 
-    `total` is without the unpriced GPU-hours, and None if those are all there are.
+    `total` is without the unpriced GPU-hours, and None if those are all there are. `capacity_recorded_since` is by
+    cluster, None where none is recorded; empty for who does not see the whole fleet.
     """
 
     window: Window
@@ -87,6 +90,7 @@ class Costs:
     gpu_hours: str
     unpriced_gpu_hours: str
     total: str | None
+    capacity_recorded_since: Mapping[str, datetime | None]
 
 
 def currency() -> str:
@@ -173,6 +177,7 @@ def costs(
     keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
     others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
+    since = ledger_starts.capacity_recorded_since() if fleet else {}
     known = {(group.window, group.names) for group in found}
     found += [ledger.Sum(*group, RatedUsage()) for group in others or () if group not in known]
     found.sort(key=lambda group: (group.window.start, -group.usage.priced_cost, group.names))
@@ -180,9 +185,11 @@ def costs(
     hours = _rounded([group.usage.gpu_hours for group in found], money.HOURS_PLACES)
     unpriced = _rounded([group.usage.unpriced_gpu_hours for group in found], money.HOURS_PLACES)
     amounts = _rounded([group.usage.priced_cost for group in found], money.MONEY_PLACES)
-    rows = [
-        _row(*parts, unit, _not_held(others, parts[0])) for parts in zip(found, hours, unpriced, amounts, strict=True)
+    columns = [
+        _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
+        for one in found
     ]
+    rows = [_row(*parts, unit, more) for *parts, more in zip(found, hours, unpriced, amounts, columns, strict=True)]
     return Costs(
         window=window,
         currency=unit,
@@ -190,6 +197,7 @@ def costs(
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
         total=None if whole.cost is None else money.text(whole.cost),
+        capacity_recorded_since={one: at for one, at in since.items() if one in kept.get("cluster", since)},
     )
 
 

@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
-from django.db.models import Min, Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from quotas.catalog import layouts, versions
 from quotas.catalog.versions import FlavorSlices, Versions
+from quotas.metering import ledger_starts
 from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
 from quotas.metering.parts import Account, CapacitySpan, Category, UsageSpan
 from quotas.metering.units import GPU, Value
@@ -50,7 +51,7 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
     """
     only = {"cluster": cluster} if cluster else {}
     catalogue = versions.read(cluster)
-    since = dict(CapacityInterval.objects.filter(**only).order_by().values_list("cluster").annotate(Min("start")))
+    since = ledger_starts.capacity_recorded_since()
     collected: dict[AccountKey, _Collected] = defaultdict(_Collected)
     units: dict[tuple[str, str, str], list[CapacityInterval]] = defaultdict(list)
     for row in _within(CapacityInterval.objects.filter(**only).exclude(offered=None, end=None), start, end):
@@ -63,7 +64,7 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
         slices = catalogue.at(usage.flavor, usage.start)
         account = collected[_key_of_usage(usage, slices)]
         account.uses.append(_held(usage, slices))
-        known_since = since.get(usage.cluster_id, end)
+        known_since = since.get(usage.cluster_id) or end
         if usage.start < known_since:
             account.capacity.append(CapacitySpan(usage.start, min(usage.end or known_since, known_since), usage.gpus))
     for foreign in _within(ForeignUse.objects.filter(**only), start, end):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from quotas.metering import proofs
+from quotas.metering import ledger_starts
 from quotas.metering.hours import DAY
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
 
@@ -124,7 +124,7 @@ def of_fleet(edges: Sequence[datetime], last: datetime) -> tuple[list[FleetPart]
         else:
             gaps.append((cluster, start, end))
     if sum((end - start for _, start, end in gaps), timedelta(0)) > MAX_REST:
-        began = proofs.first_hours()
+        began = ledger_starts.first_hours()
         gaps = [(one, max(start, began[one]), end) for one, start, end in gaps if one in began]
     steps = [
         Rest(number, cluster, max(start, edges[number - 1]), min(end, edges[number]))
