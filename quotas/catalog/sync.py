@@ -11,6 +11,7 @@ from django.db import models, transaction
 from portal.core.locks import advisory_lock
 from quotas.catalog import published, versions
 from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.storable import MAX_NUMBER
 from quotas.catalog.types import (
     Discovered,
     FoundDevice,
@@ -22,6 +23,7 @@ from quotas.catalog.types import (
 )
 
 Row = TypeVar("Row", bound=models.Model)
+MAX_BLOCKED = Decimal("999999.999")
 
 
 def sync(
@@ -150,9 +152,9 @@ def _sync_use(
             used[pool_of[key]] += units
     desired = {
         row.pk: {
-            "total": totals.get(key, 0),
-            "foreign": used[key],
-            "blocked": blocked.get(key, 0),
+            "total": min(totals.get(key, 0), MAX_NUMBER),
+            "foreign": min(used[key], MAX_NUMBER),
+            "blocked": min(blocked.get(key, 0), MAX_NUMBER),
         }
         for key, row in pools.items()
     }
@@ -168,7 +170,7 @@ def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, 
             "tainted": node.tainted,
             "problem": node.problem,
             "capacity": dict(node.capacity),
-            "blocked_gpus": Decimal(ceil(node.blocked * 1000)).scaleb(-3),
+            "blocked_gpus": min(Decimal(ceil(node.blocked * 1000)).scaleb(-3), MAX_BLOCKED),
             "present": True,
         }
         for node in found
