@@ -92,6 +92,7 @@ class UsageInterval(AppendOnly):
             models.Index(fields=("end", "start"), name="usage_window"),
             models.Index(fields=("team", "start"), name="usage_team_window"),
             models.Index(fields=("slot", "-end"), name="usage_slot_end"),
+            models.Index(fields=("cluster", "start"), name="usage_cluster_start"),
         ]
 
     def __str__(self) -> str:
@@ -183,6 +184,7 @@ class CapacityInterval(AppendOnly):
             models.Index(fields=("end", "start"), name="capacity_window"),
             models.Index(fields=("cluster",), condition=Q(offered=None), name="capacity_without_value"),
             models.Index(fields=("cluster", "node", "kind", "name", "-end"), name="capacity_unit_end"),
+            models.Index(fields=("cluster", "start"), name="capacity_cluster_start"),
         ]
 
     def __str__(self) -> str:
