@@ -69,10 +69,6 @@ def hide_and_show_small() -> None:
     catalog.hide_offering("test", Offering.objects.get(key=f"h100/mig-{SMALL}"), hidden=False)
 
 
-def hide_whole() -> None:
-    catalog.hide_offering("test", Offering.objects.get(key="h100/whole"), hidden=True)
-
-
 def hide_flavor() -> None:
     flavor = Flavor.objects.get(name="l40s")
     catalog.configure_flavor("test", flavor, {"hidden": True, "cpu_millicores_per_gpu": None})
@@ -85,22 +81,8 @@ def discover_another_part() -> None:
     discovered(gpu_share_numerator=1, gpu_share_denominator=4)
 
 
-def discover_another_profile() -> None:
-    with clock.frozen(hour(5)):
-        small = Offering.objects.get(key=f"h100/mig-{SMALL}")
-        small.pk, small.key, small.profile = None, "h100/mig-3g.40gb", "3g.40gb"
-        small.gpu_share_numerator, small.gpu_share_denominator = 1, 2
-        small.save()
-        versions.record(Flavor.objects.all())
-
-
 def discover_another_resource() -> None:
     Offering.objects.filter(key="l40s/whole").update(resource="nvidia.com/gpu.shared")
-    versions.record(Flavor.objects.all())
-
-
-def discover_that_gpus_are_not_divided() -> None:
-    Flavor.objects.filter(name="h100").update(partitionable=False, memory_mib=1)
     versions.record(Flavor.objects.all())
 
 
@@ -134,8 +116,8 @@ def set_price() -> None:
 
 
 CHANGES = [
-    *(hide_small, hide_and_show_small, hide_whole, hide_flavor),
-    *(discover_another_part, discover_another_profile, discover_another_resource, discover_that_gpus_are_not_divided),
+    *(hide_small, hide_and_show_small, hide_flavor),
+    *(discover_another_part, discover_another_resource),
     *(discover_another_layout, move_team, move_department, rename_team, set_limit, set_price),
 ]
 
