@@ -100,6 +100,7 @@ MIDDLEWARE = [
     "portal.http.middleware.request_id",
     "portal.http.early_refusals.refuse_early",
     "portal.http.person_limits.limit_person",
+    "portal.http.own_writes.note_own_writes",
     "portal.http.compression.compress_for_tokens",
     "portal.http.rate_limit_fields.rate_limit_fields",
     "portal.http.middleware.record_channel",
@@ -209,6 +210,7 @@ REST_FRAMEWORK = {
     "COERCE_DECIMAL_TO_STRING": True,
     "UNICODE_JSON": False,  # a lone surrogate, which JSON can say, is told back as it came
 }
+FLEET_MAX_AGE_S = env.integer("FLEET_MAX_AGE_S", 1)  # of what is free, on pages and in lists; never where it decides
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
 PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 6)  # per person, REST and pages together

@@ -43,8 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def watched() -> Iterator[None]:
-    """Have every answer of the REST API compared with the schema, in clients and in the live server."""
-    with override_settings(MIDDLEWARE=["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]):
+    """Have every answer of the REST API compared with the schema, in clients and in the live server; no test sees what
+    another left in the process.
+    """
+    middleware = ["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]
+    with override_settings(MIDDLEWARE=middleware, FLEET_MAX_AGE_S=0):
         yield
 
 

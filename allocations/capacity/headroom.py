@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from allocations.capacity.counted_limits import CountedLimits
+from allocations.capacity.fleet import Fleet
 from allocations.capacity.offering_index import OfferingIndex
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.capacity.snapshot import CapacitySnapshot
@@ -35,7 +36,8 @@ class Availability:
     """Capacity, quotas and counted limits for some teams, and for a user and a project in them. All but devices is read
     in one query when it is first needed, with the rest of the ``batch``.
 
-    With ``cliques``, NVLink cliques are read with the devices.
+    With ``cliques``, NVLink cliques are read with the devices. With ``fleet`` the capacity is as it was read; what
+    decides has none.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class Availability:
         cliques: bool = False,
         index: OfferingIndex | None = None,
         batch: Batch | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         batch = batch or Batch()
-        usage = CurrentUsage(index, batch)
+        usage = CurrentUsage(fleet.index if fleet else index, batch)
         self.index: OfferingIndex = usage.index
-        self.fleet = CapacitySnapshot(usage, cliques=cliques)
+        self.snapshot = CapacitySnapshot(usage, cliques=cliques)
+        self.fleet: Fleet | CapacitySnapshot = fleet or self.snapshot
         self.quotas = QuotaUsage(usage, batch)
         self.limits = CountedLimits(self.quotas, list(teams), user=user, project=project, batch=batch)
 
@@ -106,7 +110,7 @@ class Availability:
             allocation_limits=tuple(allocation_limits),
             spread=spread,
             constraints=tuple(constraints),
-            max_colocated=self.fleet.max_colocated(offering, constraints, spread=spread, empty=True)
+            max_colocated=self.snapshot.max_colocated(offering, constraints, spread=spread, empty=True)
             if constraints
             else None,
             one_at_a_time=offering.one_at_a_time,
@@ -119,5 +123,5 @@ class Availability:
 
         Rules do not need it: single devices are read for who wants to know whether a request fits now.
         """
-        free = self.fleet.max_colocated(offering, request.constraints, spread=request.spread)
+        free = self.snapshot.max_colocated(offering, request.constraints, spread=request.spread)
         return replace(request, free_colocated=free)

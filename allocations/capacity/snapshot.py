@@ -33,6 +33,7 @@ class CapacitySnapshot:
     def __init__(self, usage: CurrentUsage | None = None, *, cliques: bool = False) -> None:
         self._usage = usage or CurrentUsage()
         self._cliques = cliques
+        self._capacities: dict[str, Capacity] = {}
 
     @cached_property
     def _devices(self) -> dict[int, FlavorDevices]:
@@ -41,6 +42,11 @@ class CapacitySnapshot:
 
     def capacity(self, offering: Offering) -> Capacity:
         """Return the capacity of the offering."""
+        if offering.key not in self._capacities:
+            self._capacities[offering.key] = self._capacity(offering)
+        return self._capacities[offering.key]
+
+    def _capacity(self, offering: Offering) -> Capacity:
         pool, held = offering.pool, self._usage.held.get(offering.key, 0)
         if offering.flavor.partitionable:
             devices, shape = self._devices[offering.flavor_id], flavor_devices.slice_shape(offering)

@@ -64,7 +64,7 @@ def explain(decision: Decision) -> Preview:
         spec.constraints.spread,
         spec.constraints.names,
     )
-    isolated = alternatives.isolated_offerings(availability.fleet, offering) if warnings else []
+    isolated = alternatives.isolated_offerings(availability.snapshot, offering) if warnings else []
     better = next(iter(alternatives.ranked_alternatives(availability, query, isolated, prices)), None)
     price = prices.get(offering.key)
     if price is not None:
@@ -98,7 +98,7 @@ def _alternatives(
         return []
     availability, offering = decision.availability, decision.offering
     would_queue = fits == "queue"
-    candidates = alternatives.candidate_offerings(availability.fleet, offering)
+    candidates = alternatives.candidate_offerings(availability.snapshot, offering)
     others = alternatives.ranked_alternatives(availability, query, candidates, prices, fits_now=would_queue)
     is_schedulable = decision.period.starts_at is None and not any(
         one.is_full for one in decision.number_limits.scheduled

@@ -1,11 +1,14 @@
 """Reads the rows of several tables in one statement: one round trip, and one moment for all of them."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import DecimalField, Model, QuerySet
+from django.db.models.expressions import RawSQL
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -18,6 +21,17 @@ class Columns(NamedTuple):
 
     rows: QuerySet[Any, Any] | QuerySet[Model]
     names: tuple[str, ...]
+
+
+def row_version(model: type[Model]) -> RawSQL:
+    """Return the expression for a text that changes with the row: which transaction wrote it, and where."""
+    table = model._meta.db_table
+    return RawSQL(f'"{table}"."xmin"::text || "{table}"."ctid"::text', ())  # noqa: S611 (the name of a table)
+
+
+def digest_of(*values: Any) -> str:
+    """Return a digest of what was read as columns; it differs where any value does."""
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:32]
 
 
 class Rows(NamedTuple):

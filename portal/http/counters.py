@@ -114,6 +114,16 @@ def hit(name: str, limit: int) -> int:
         return 0
 
 
+def mark(name: str, seconds: int) -> None:
+    """Mark `name` for so many seconds. Raises `Unavailable` without Redis."""
+    _run(lambda store: store.set(f"{PREFIX}:{name}", 1, ex=seconds))
+
+
+def is_marked(name: str) -> bool:
+    """Return whether `name` was marked, and its seconds have not passed. Raises `Unavailable` without Redis."""
+    return bool(_run(lambda store: store.exists(f"{PREFIX}:{name}")))
+
+
 def _window(name: str, window_s: int = WINDOW_S) -> tuple[str, int]:
     """Return the key of `name` for this window, and the seconds until the next."""
     window, passed = divmod(int(time.time()), window_s)

@@ -17,12 +17,11 @@ from quotas.catalog.models import Offering
 from quotas.costs import fleet_costs, ledger, rates, rating, windows
 from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.costs.rating import RatedUsage, Rates, Usage, Window
 from quotas.metering import ledger_starts
+from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
-
-NO_PRICE_YET = "EUR"
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Costs:
 
 def currency() -> str:
     """Return the currency of all prices."""
-    return Price.objects.values_list("currency", flat=True).first() or NO_PRICE_YET
+    return Price.objects.values_list("currency", flat=True).first() or rates.NO_PRICE_YET
 
 
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
@@ -103,9 +102,13 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     absent.
     """
     listed = list(offerings)
-    prices = rates.by_flavor(offering.flavor.name for offering in listed)
+    return slice_prices(listed, rates.by_flavor(offering.flavor.name for offering in listed), at)
+
+
+def slice_prices(offerings: Iterable[Offering], prices: Rates, at: datetime) -> dict[str, Fraction]:
+    """Return the price of one slice for one hour at `at`, by offering key; offerings without a price are absent."""
     found = {}
-    for offering in listed:
+    for offering in offerings:
         price = rating.rate_at(prices.get(offering.flavor.name, ()), at)
         if price is not None:
             found[offering.key] = price * offering.gpu_share
@@ -116,21 +119,22 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
     """Return what each allocation or Job is charged for until `now`, exact, in two queries; zero for those never
     held.
     """
-    return dict.fromkeys(holder_ids, NO_CHARGE) | charges(UsageInterval.objects.filter(holder_id__in=holder_ids), now)
+    intervals = list(UsageInterval.objects.filter(holder_id__in=holder_ids))
+    prices = rates.by_flavor(row.flavor for row in intervals)
+    return dict.fromkeys(holder_ids, NO_CHARGE) | charges(intervals, prices, now)
 
 
-def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Charge]:
-    """Return what the holders of the intervals are charged for until `now`, exact, in one query for the prices."""
+def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime) -> dict[UUID, Charge]:
+    """Return what the holders of the intervals are charged for until `now`, exact."""
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
     for row in intervals:
         usage = Usage(row.flavor, row.gpus, row.start, row.end, is_charged=not row.uncharged)
         found[row.holder_id].append((usage, row.unused))
-    prices = rates.by_flavor({usage.flavor for rows in found.values() for usage, _ in rows})
     charged = {}
     for key, rows in found.items():
         rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
-        used = rating.gpu_hours((usage for usage, unused in rows if not unused), None, now)
-        charged[key] = Charge(rated.gpu_hours, used, rated.unpriced_gpu_hours, rated.cost)
+        unused = rating.gpu_hours((usage for usage, is_unused in rows if is_unused), None, now)
+        charged[key] = Charge(rated.gpu_hours, rated.gpu_hours - unused, rated.unpriced_gpu_hours, rated.cost)
     return charged
 
 

@@ -103,12 +103,20 @@ class UsageInterval(AppendOnly):
         """Return the name of the held device, without the share of one that serves several; empty if none is
         named.
         """
-        return self.slot.split("/")[2] if self.node and self.slot.split("/")[1] == self.node else ""
+        return device_of_slot(self.slot, self.node)
 
     @property
     def gpus(self) -> Fraction:
         """Return the whole-GPU equivalents held: the share of one slice times the count."""
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count
+
+
+def device_of_slot(slot: str, node: str) -> str:
+    """Return the name of the device in a slot on the node, without the share of one that serves several; empty if the
+    slot names none.
+    """
+    parts = slot.split("/")
+    return parts[2] if node and parts[1] == node else ""
 
 
 class CapacityInterval(AppendOnly):
