@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from django.db.models import Sum
@@ -11,7 +11,7 @@ from allocations.capacity.offering_index import Amounts, OfferingIndex, Reserved
 from allocations.domain.custom_claim import UNITS_PATH
 from allocations.domain.phases import RESERVING
 from allocations.models import Allocation, MirrorObject
-from portal.core.reading import Batch, Columns
+from portal.core.reading import Batch, Columns, Compiled, compiled
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
 
@@ -22,7 +22,7 @@ class CurrentUsage:
     def __init__(self, index: OfferingIndex | None = None, batch: Batch | None = None) -> None:
         batch = batch or Batch()
         self.index = index or OfferingIndex(batch)
-        self._parts = [batch.add(part) for part in _parts()]
+        self._parts = [batch.add(part) for part in _compiled_parts()]
 
     @cached_property
     def held(self) -> Mapping[str, int]:
@@ -88,6 +88,11 @@ class CurrentUsage:
     @cached_property
     def _read(self) -> "_Rows":
         return _Rows(*(rows() for rows in self._parts))
+
+
+@cache
+def _compiled_parts() -> tuple[Compiled, ...]:
+    return tuple(map(compiled, _parts()))
 
 
 def _parts() -> Iterator[Columns]:

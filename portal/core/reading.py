@@ -48,6 +48,17 @@ class Statement(NamedTuple):
     columns: int
 
 
+class Compiled(NamedTuple):
+    """The subquery of a part, and for ``Rows`` what makes objects of its rows."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+    compiler: SQLCompiler | None = None
+
+
+Part = Columns | Rows | Statement | Compiled
+
+
 class Batch:
     """Parts that are read in one statement, when the rows of one of them are first needed.
 
@@ -55,10 +66,10 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self._unread: list[tuple[int, Columns | Rows | Statement]] = []
+        self._unread: list[tuple[int, Part]] = []
         self._found: dict[int, list[Any]] = {}
 
-    def add(self, part: Columns | Rows | Statement) -> Callable[[], list[Any]]:
+    def add(self, part: Part) -> Callable[[], list[Any]]:
         """Add a part to the next statement; return a function that returns its rows as ``read_tables`` does."""
         number = len(self._unread) + len(self._found)
         self._unread.append((number, part))
@@ -73,33 +84,30 @@ class Batch:
         return rows
 
 
-def read_tables(*parts: Columns | Rows | Statement) -> list[list[Any]]:
+def read_tables(*parts: Part) -> list[list[Any]]:
     """Return the rows of each part: of ``Rows`` as objects; of the others as lists of values as JSON has them, where a
     UUID or a time is text.
     """
-    compilers = [None if isinstance(part, Statement) else _compiler(part) for part in parts]
-    statements, parameters = zip(*map(_subquery, parts, compilers), strict=True)
+    subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(statements)}", [value for each in parameters for value in each])
+        cursor.execute(
+            f"SELECT {', '.join(one.sql for one in subqueries)}",
+            [value for one in subqueries for value in one.parameters],
+        )
         found: Sequence[list[list[Any]]] = cursor.fetchone()
-    return [
-        _objects(compiler, rows) if isinstance(part, Rows) and compiler else rows
-        for part, compiler, rows in zip(parts, compilers, found, strict=True)
-    ]
+    return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
 
 
-def _compiler(part: Columns | Rows) -> SQLCompiler:
-    rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
-    compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
-    return compiler
-
-
-def _subquery(part: Columns | Rows | Statement, compiler: SQLCompiler | None) -> tuple[str, tuple[Any, ...]]:
+def compiled(part: Columns | Rows | Statement) -> Compiled:
+    """Return a part with its subquery; whoever reads the same in every request keeps it, since Django takes longer to
+    compile a statement than to read few rows.
+    """
     if isinstance(part, Statement):
         names = [f"c{number}" for number in range(part.columns)]
-        return _array_of_rows(part.sql, names, names), part.parameters
-    assert compiler is not None
-    return _aggregated(compiler)
+        return Compiled(_array_of_rows(part.sql, names, names), part.parameters)
+    rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
+    compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
+    return Compiled(*_aggregated(compiler), compiler if isinstance(part, Rows) else None)
 
 
 def _array_of_rows(sql: str, names: Sequence[str], values: Sequence[str]) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from django.db.models import QuerySet
 
-from portal.core.reading import Batch, Rows
+from portal.core.reading import Batch, Columns, Compiled, Rows, compiled
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -90,16 +90,30 @@ def quota_snapshot() -> QuotaSnapshot:
 
 def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
     """Add the quotas to the batch; return the function that returns them."""
-    rows = Limit.objects.filter(ENFORCED_BY_KUEUE).select_related("department", "team", "pool")
-    departments = batch.add(Rows(Department.objects.order_by("slug")))
-    teams = batch.add(Rows(Team.objects.select_related("department").order_by("slug")))
-    limits = batch.add(Rows(rows))
+    departments, teams, limits = (batch.add(part) for part in _parts())
 
     def snapshot() -> QuotaSnapshot:
-        quotas = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in limits()}
+        department_of = {one.pk: one for one in departments()}
+        for team in teams():
+            team.department = department_of[team.department_id]
+        quotas = {
+            (names.cluster_queue(team) if team else names.cohort(department), pool): Quota(*amounts)
+            for department, team, pool, *amounts in limits()
+        }
         return QuotaSnapshot(tuple(departments()), tuple(teams()), quotas)
 
     return snapshot
+
+
+@cache
+def _parts() -> tuple[Compiled, ...]:
+    rows = Limit.objects.filter(ENFORCED_BY_KUEUE).order_by()
+    columns = ("department__slug", "team__slug", "pool__key", "nominal", "borrowing", "lending")
+    return (
+        compiled(Rows(Department.objects.order_by("slug"))),
+        compiled(Rows(Team.objects.order_by("slug"))),
+        compiled(Columns(rows, columns)),
+    )
 
 
 def pools_with_quota(team: Team) -> set[int]:
