@@ -193,7 +193,8 @@ def costs(
         _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
         for one in found
     ]
-    rows = [_row(*parts, unit, more) for *parts, more in zip(found, hours, unpriced, amounts, columns, strict=True)]
+    parts = zip(found, hours, unpriced, amounts, strict=True)
+    rows = [_row(*amount, unit, more) for amount, more in zip(parts, columns, strict=True)]
     return Costs(
         window=window,
         currency=unit,
