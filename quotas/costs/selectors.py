@@ -180,15 +180,16 @@ def costs(
     edges = [window.start, window.end] if accumulate else windows.midnights(window)
     keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
+    whole, unit = ledger.total(found, window).usage, currency()
     others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
     since = ledger_starts.capacity_recorded_since() if fleet else {}
-    known = {(group.window, group.names) for group in found}
-    found += [ledger.Sum(*group, RatedUsage()) for group in others or () if group not in known]
-    found.sort(key=lambda group: (group.window.start, -group.usage.priced_cost, group.names))
-    unit, whole = currency(), sum((group.usage for group in found), RatedUsage())
-    hours = _rounded([group.usage.gpu_hours for group in found], money.HOURS_PLACES)
-    unpriced = _rounded([group.usage.unpriced_gpu_hours for group in found], money.HOURS_PLACES)
-    amounts = _rounded([group.usage.priced_cost for group in found], money.MONEY_PLACES)
+    if others:
+        known = {group[:2] for group in found}
+        found += [ledger.Sum(*group) for group in others if group not in known]
+    found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
+    hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
+    unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
+    amounts = _rounded([group.cost for group in found], whole.priced_cost, money.MONEY_PLACES)
     columns = [
         _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
         for one in found
@@ -208,8 +209,8 @@ def costs(
 
 def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
-    if others is None:
-        return dict.fromkeys(COLUMNS.values())
+    if not others:
+        return {} if others is not None else dict.fromkeys(COLUMNS.values())
     costs = {category: usage.cost for category, usage in others.get((row.window, row.names), {}).items()}
     return {COLUMNS[one]: None if cost is None else money.text(cost) for one, cost in costs.items()}
 
@@ -217,12 +218,12 @@ def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row:
 def _row(
     group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str, others: Mapping[str, Any]
 ) -> CostRow:
-    cost = None if group.usage.cost is None else str(amount)
+    cost = None if group.is_unpriced else str(amount)
     return CostRow(
         name="/".join(group.names) or "all",
         window=group.window,
         gpu_hours=str(hours),
-        unpriced_gpu_hours=str(unpriced) if group.usage.unpriced_gpu_hours else money.hours_text(0),
+        unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
         cost=cost,
         total=cost,
         currency=unit,
@@ -236,6 +237,6 @@ def _check(field: str, keys: Sequence[str]) -> None:
         raise Invalid({field: [f"{', '.join(unknown)} cannot be used. Use any of {', '.join(ledger.KEYS)}."]})
 
 
-def _rounded(amounts: Sequence[Fraction], places: int) -> list[Decimal]:
-    total = sum(amounts, Fraction(0))
+def _rounded(amounts: Sequence[int], total: Fraction, places: int) -> list[Decimal]:
+    """Return the parts of the total in proportion to the amounts."""
     return money.split(total, amounts, places) if total else [Decimal(money.text(0, places))] * len(amounts)
