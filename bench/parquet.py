@@ -13,18 +13,22 @@ from django.db import connection
 from quotas.metering.parts import MICROSECONDS_PER_HOUR
 
 # Times without a zone, in UTC, so that DuckDB needs no extension.
-_ROWS = {
-    "usage": (
-        "SELECT start AT TIME ZONE 'UTC' AS start, \"end\" AT TIME ZONE 'UTC' AS \"end\", gpu_share_numerator, "
-        "gpu_share_denominator, count, offering, flavor, team, project FROM metering_usageinterval",
-        "start TIMESTAMP, \"end\" TIMESTAMP, gpu_share_numerator INT, gpu_share_denominator INT, count INT, "
-        "offering VARCHAR, flavor VARCHAR, team VARCHAR, project VARCHAR",
-    ),
+_USAGE = """
+    SELECT start AT TIME ZONE 'UTC', "end" AT TIME ZONE 'UTC', gpu_share_numerator, gpu_share_denominator, count,
+           offering, team, project
+    FROM metering_usageinterval
+"""
+_DAYS = """
+    SELECT start AT TIME ZONE 'UTC', denominator, amount, price, offering, team, project
+    FROM metering_daytotal WHERE category = 'held'
+"""
+_NAMES = dict.fromkeys(("offering", "team", "project"), "VARCHAR")
+_SHARE = dict.fromkeys(("gpu_share_numerator", "gpu_share_denominator", "count"), "INT")
+_COLUMNS = {
+    "usage": (_USAGE, {"start": "TIMESTAMP", "end": "TIMESTAMP"} | _SHARE | _NAMES),
     "days": (
-        "SELECT start AT TIME ZONE 'UTC' AS start, denominator, amount, price, offering, flavor, team, project "
-        "FROM metering_daytotal WHERE category = 'held'",
-        "start TIMESTAMP, denominator BIGINT, amount HUGEINT, price DECIMAL(20, 10), offering VARCHAR, "
-        "flavor VARCHAR, team VARCHAR, project VARCHAR",
+        _DAYS,
+        {"start": "TIMESTAMP", "denominator": "BIGINT", "amount": "HUGEINT", "price": "DECIMAL(20, 10)"} | _NAMES,
     ),
 }
 _ASK = {
@@ -48,7 +52,7 @@ _ASK = {
 
 def write(folder: Path) -> dict[str, Path]:
     """Write both in ``folder``; return their paths by name."""
-    return {name: _write(name, folder) for name in _ROWS}
+    return {name: _write(name, folder) for name in _COLUMNS}
 
 
 def ask(path: Path, name: str, step: str, edges: Sequence[datetime], keys: Sequence[str]) -> dict[Any, Fraction]:
@@ -65,13 +69,11 @@ def ask(path: Path, name: str, step: str, edges: Sequence[datetime], keys: Seque
 
 def _write(name: str, folder: Path) -> Path:
     path, text = folder / f"{name}.parquet", folder / f"{name}.csv"
-    select, columns = _ROWS[name]
-    with connection.cursor() as cursor, text.open("wb") as file:
-        with cursor.copy(f"COPY ({select}) TO STDOUT (FORMAT csv)") as rows:
-            for row in rows:
-                file.write(row)
-    types = ", ".join(f"{column.split()[0]!r}: {column.split(maxsplit=1)[1]!r}" for column in columns.split(", "))
+    select, columns = _COLUMNS[name]
+    with connection.cursor() as cursor, text.open("wb") as file, cursor.copy(f"COPY ({select}) TO STDOUT CSV") as rows:
+        for row in rows:
+            file.write(row)
     with duckdb.connect() as database:
-        database.execute(f"COPY (FROM read_csv('{text}', header = false, columns = {{{types}}})) TO '{path}'")
+        database.execute(f"COPY (FROM read_csv('{text}', header = false, columns = {columns})) TO '{path}'")
     text.unlink()
     return path

@@ -35,10 +35,10 @@ _USAGE = """
         key, holder_id, slot, start, "end", estimated_start, estimated_end, gpu_share_numerator, gpu_share_denominator,
         count, unused, overtime, uncharged, offering, flavor, kind, cluster, node, device_uuid, department, team,
         project, member, namespace, source_start, source_end, recorded_at)
-    SELECT lpad(to_hex(n), 32, '0')::uuid, gen_random_uuid(), 'bench/' || n, begins, begins + (1 + n %% 37) * interval '7 minutes',
-           false, false, 1, 1 + offering %% 4, 1 + n %% 2, false, false, false, flavor || '/slice-' || offering, flavor,
-           'whole', 'local', '', '', 'research', 'team-' || n %% 40, 'project-' || n %% 200, 'member-' || n %% 1000,
-           'project-' || n %% 200, '{}', '{}', begins
+    SELECT lpad(to_hex(n), 32, '0')::uuid, gen_random_uuid(), 'bench/' || n, begins,
+           begins + (1 + n %% 37) * interval '7 minutes', false, false, 1, 1 + offering %% 4, 1 + n %% 2, false, false,
+           false, flavor || '/slice-' || offering, flavor, 'whole', 'local', '', '', 'research', 'team-' || n %% 40,
+           'project-' || n %% 200, 'member-' || n %% 1000, 'project-' || n %% 200, '{}', '{}', begins
     FROM (SELECT n, (n %% 200 + n %% 3) %% 12 AS offering,
                  %(start)s::timestamptz + n * ((%(end)s::timestamptz - %(start)s) / %(rows)s) AS begins
           FROM generate_series(0, %(rows)s - %(rows)s / 1000) AS n) AS made

@@ -40,9 +40,10 @@ _SPAN = """
         ) AS span
         GROUP BY step, t0, t1
     )"""
-PIECES = f"""
+_DAY_SPAN, _HOUR_SPAN = _SPAN.format(name="day", length="24 hours"), _SPAN.format(name="hour", length="1 hour")
+_PIECES = """
     WITH clean_hour AS MATERIALIZED (
-        SELECT cluster, hour, date_bin(interval '24 hours', hour, {MIDNIGHT}) AS day
+        SELECT cluster, hour, date_bin(interval '24 hours', hour, {midnight}) AS day
         FROM metering_rolleduphour AS rolled_up
         WHERE hour >= %(first)s AND hour <= %(last)s::timestamptz - interval '1 hour'
               AND NOT EXISTS (
@@ -62,8 +63,8 @@ PIECES = f"""
         WHERE width_bucket(hour, %(edges)s::timestamptz[])
               = width_bucket(hour + interval '1 hour' - interval '1 microsecond', %(edges)s::timestamptz[])
     ),
-    {_SPAN.format(name="day", length="24 hours")},
-    {_SPAN.format(name="hour", length="1 hour")},
+    {day_span},
+    {hour_span},
     piece AS (
         SELECT cluster, day AS t0, day + interval '24 hours' AS t1 FROM rolled_up_day
         UNION ALL SELECT cluster, hour, hour + interval '1 hour' FROM rolled_up_hour
@@ -77,6 +78,7 @@ PIECES = f"""
         ) AS gap WHERE t0 < t1
     )
 """
+PIECES = _PIECES.format(midnight=MIDNIGHT, day_span=_DAY_SPAN, hour_span=_HOUR_SPAN)
 _TOTALS_OF = """
     {name}_span JOIN metering_{table} AS total
         ON total.start >= {name}_span.t0 AND total.start < {name}_span.t1 AND total.cluster = ANY({name}_span.clusters)

@@ -1,4 +1,4 @@
-"""Costs over long windows: one statement, however many teams, days and intervals there are, which reads totals of days."""
+"""Costs over long windows: as many statements however much there is to add up, which read the totals of whole days."""
 
 from collections.abc import Callable
 from datetime import timedelta
