@@ -12,7 +12,7 @@ from django.db import connection
 
 from quotas.metering.parts import MICROSECONDS_PER_HOUR
 
-# Times without a zone, in UTC, so that DuckDB needs no extension.
+# Times without a zone, in UTC, so that DuckDB needs no extension. A sum of BIGINT is exact, one of HUGEINT is not.
 _USAGE = """
     SELECT start AT TIME ZONE 'UTC', "end" AT TIME ZONE 'UTC', gpu_share_numerator, gpu_share_denominator, count,
            offering, team, project
@@ -28,14 +28,14 @@ _COLUMNS = {
     "usage": (_USAGE, {"start": "TIMESTAMP", "end": "TIMESTAMP"} | _SHARE | _NAMES),
     "days": (
         _DAYS,
-        {"start": "TIMESTAMP", "denominator": "BIGINT", "amount": "HUGEINT", "price": "DECIMAL(20, 10)"} | _NAMES,
+        {"start": "TIMESTAMP", "denominator": "BIGINT", "amount": "BIGINT", "price": "DECIMAL(20, 10)"} | _NAMES,
     ),
 }
 _ASK = {
     # An interval is cut at the bounds of the steps that it touches.
     "usage": """
         SELECT step, {names}, gpu_share_denominator,
-               sum(gpu_share_numerator::HUGEINT * count * (epoch_us(least("end", step + INTERVAL 1 {step}))
+               sum(gpu_share_numerator::BIGINT * count * (epoch_us(least("end", step + INTERVAL 1 {step}))
                                                            - epoch_us(greatest(start, step))))
         FROM (SELECT *, unnest(generate_series(date_trunc('{step}', greatest(start, $first)),
                                                least("end", $last) - INTERVAL 1 MICROSECOND,

@@ -24,7 +24,6 @@ from quotas.costs import ledger, selectors
 from quotas.costs.rating import Window
 from tests.support.fleet import fleet
 
-ROWS = 1_000_000
 TABLES = ("usageinterval", "hourtotal", "daytotal", "accounthour")
 LEDGER_ROWS = 1_000_000
 """The most rows of usage of which the sums are also read from the ledger alone."""
@@ -41,7 +40,7 @@ QUESTIONS: Sequence[tuple[str, str, Sequence[datetime], tuple[str, ...]]] = (
 )
 
 
-def measure(rounds: int, rows: int = ROWS) -> dict[str, Any]:
+def measure(rounds: int, rows: int) -> dict[str, Any]:
     """Return the part ``rollups`` of ``bench.json``."""
     with throw_away_database(), tempfile.TemporaryDirectory(prefix="gpu-portal-bench-") as folder:
         fleet()
