@@ -19,6 +19,8 @@ PLACE = AttackContext("ns", "project", "vision", ("own-1", "own-2"), "language",
 ROLE = Path(__file__).parents[2] / "deploy" / "cluster" / "roles" / "tenant.yaml"
 READ = Call(Credentials.KUBECONFIG, "GET", "/api/v1/namespaces/ns/pods")
 FORBIDDEN = Call(Credentials.KUBECONFIG, "POST", "/api/v1/namespaces/ns/secrets", {}, must_fail=True)
+REPEATED = ("x" * 20_000 + '", "securityContext', "readinessGates")
+"""Of what a node repeats in a pod's status: its image, and its gates."""
 WRONG_PASSWORD = Call(Credentials.NONE, "POST", "/login", b"", must_fail=True)
 
 
@@ -67,6 +69,9 @@ def test_objects_too_large_are_above_the_bound_of_their_kind_and_full_ones_below
         return len(json.dumps(call.body, ensure_ascii=False).encode())
 
     too_large = list(islice(cluster_attacks.too_large_objects(Random(1), PLACE), 100))
+    repeated = [call for call in too_large if any(mark in json.dumps(call.body) for mark in REPEATED)]
+    assert 0 < len(repeated) < 50
+    too_large = [call for call in too_large if call not in repeated]
     assert all(size(call) > limits.get(call.path.split("/")[-1], 32 * 1024) for call in too_large)
     full = list(islice(cluster_attacks.full_objects(Random(1), PLACE), 100))
     kinds = [call.path.split("/namespaces/ns/")[1].split("/")[0] for call in full]
