@@ -59,7 +59,7 @@ def record_observations(
 ) -> int:
     """Record a batch of observations in order; return how many changed fields that the portal reads.
 
-    Changes of foreign use are left to ``usage`` to enqueue; without it they enqueue the inventory at once. With
+    Nodes whose foreign use changes are left to ``usage`` to enqueue; without it they are counted at once. With
     ``epoch``, others are kept from writing the mirror until the transaction ends. ``is_first`` says that nobody had
     seen objects of their kind before.
 
@@ -98,9 +98,9 @@ def record_observations(
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)
         workqueue.enqueue(*affected)
-        if any(map(change_targets.is_foreign_use, relevant)):
+        if nodes := change_targets.nodes_with_other_use(cluster, relevant):
             usage = usage or UsagePace(cluster)
-            usage.changed()
+            usage.changed(nodes)
             usage.enqueue_due()
     return len(relevant)
 

@@ -266,6 +266,9 @@ class FlavorVersion(AppendOnly):
 class Node(models.Model):
     """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would
     help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
+
+    `supply` is what discovery found that the count of its use depends on (`node_supply`), `found_problem` the part of
+    `problem` that does not depend on use. `foreign` and `blocked_units` are its part of its pools' use (`PoolUse`).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes", db_index=False)
@@ -279,6 +282,10 @@ class Node(models.Model):
         max_digits=9, decimal_places=3, default=0, help_text="GPUs whose share of CPU, memory or pods others use"
     )
     present = models.BooleanField(default=True, help_text="seen in the last inventory")
+    supply = models.JSONField(default=dict, blank=True)
+    found_problem = models.TextField(blank=True)
+    foreign = models.JSONField(default=dict, blank=True)
+    blocked_units = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ("name",)

@@ -3,13 +3,15 @@
 A node may be labelled with any number and publish any amount. Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import NodeFact, Supply
 
 MAX_NUMBER = 2**31 - 1
+MAX_UNITS = 1_000_000
+"""Units of one pool on one node: a pod may ask for any number, and the sum over all nodes needs room in a column."""
 MAX_PROFILE, MAX_RESOURCE, MAX_SHOWN = 40, 63, 20
 NUMBERS = (".memory", ".count", ".major", ".minor")
 """How labels end that are numbers and may be absent. Without those of replicas a share would count as a whole GPU."""
@@ -33,6 +35,11 @@ def node(given: NodeFact) -> tuple[NodeFact, Sequence[str]]:
         problems.append("its allocatable CPU, memory or pods cannot be so many, so they count as unknown")
         gives = NodeShare()
     return replace(given, labels=labels, capacity=capacity, gives=gives), problems
+
+
+def used_units(given: Mapping[str, int]) -> dict[str, int]:
+    """Return the units of a node that are used, by pool, none above MAX_UNITS."""
+    return {pool: min(count, MAX_UNITS) for pool, count in given.items()}
 
 
 def supplies(given: Sequence[Supply]) -> tuple[tuple[Supply, ...], Sequence[str]]:

@@ -311,7 +311,7 @@ def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Alloc
     record_observations(LOCAL, [seen(pod, 0)])
     WorkItem.objects.all().delete()
     record_list(LOCAL, KINDS["Pod"], [], 9, at(1))
-    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/inventory"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/usage"}
 
 
 def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocation) -> None:
