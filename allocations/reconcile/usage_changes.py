@@ -6,6 +6,7 @@ differs.
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
 
@@ -60,10 +61,11 @@ def counted(cluster: str, changes: Mapping[str, int], again: Collection[str], af
     if changes:
         _execute(COUNTED, cluster, nodes=list(changes), **numbers)
     [[at]] = _execute(NEXT, cluster)
-    return at
+    next_at: datetime | None = at
+    return next_at
 
 
-def _execute(sql: str, cluster: str, **values: object) -> list[tuple]:  # type: ignore[type-arg]
+def _execute(sql: str, cluster: str, **values: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, {"cluster": cluster, "held": clock.frozen_at(), **values})
         return cursor.fetchall() if cursor.description else []

@@ -199,7 +199,7 @@ def test_what_the_ledger_lacks_of_a_job_is_charged_before_its_use_is_counted() -
         name=metadata_of("job-train-1a2b3", 5)["name"],
         uid="w",
         resource_version=5,
-        facts=seen(workload(), 0).facts,
+        facts=seen(workload(), 0).facts or {},
         seen_at=T0,
     )
     reconcile_usage(LOCAL)
