@@ -54,7 +54,9 @@ def measure(rounds: int, rows: int) -> dict[str, Any]:
             "fill_s": round(filled, 1),
             "tables": {name: usage_year.size(f"metering_{name}") for name in TABLES},
             "parquet": {name: path.stat().st_size for name, path in files.items()},
-            "queries": {name: _measure(*question, files, rounds, rows) for name, *question in QUESTIONS},
+            "queries": {
+                name: _measure(step, edges, keys, files, rounds, rows) for name, step, edges, keys in QUESTIONS
+            },
             "recording": recorded,
         }
 
@@ -74,7 +76,11 @@ def _measure(
     expected = {(one.window.start, *one.names): one.usage.gpu_hours for one in found}
     bare = partial(execute, by_hand, {"start": edges[0], "end": edges[-1]})
     _check("the query by hand", {row[:-2]: row[-2] for row in bare()}, expected)
-    document = {**compare(*_series(ours, bare, rounds)).document(), "queries": len(caught), "answer": len(found)}
+    document: dict[str, Any] = {
+        **compare(*_series(ours, bare, rounds)).document(),
+        "queries": len(caught),
+        "answer": len(found),
+    }
     for name, path in files.items():
         ask = partial(parquet.ask, path, name, step, edges, keys)
         _check(f"DuckDB with {name}", ask(), expected, exact=True)
