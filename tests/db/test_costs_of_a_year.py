@@ -12,7 +12,7 @@ from quotas.costs import ledger, rollups, selectors
 from quotas.costs.rating import Window
 from quotas.metering.hours import DAY
 from quotas.metering.models import DayTotal, DirtyHour, HourTotal, RolledUpHour, UsageInterval
-from tests.support.clusters import LOCAL
+from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, hour, used
 
@@ -97,6 +97,19 @@ def test_days_that_adjoin_in_a_step_but_for_one_are_read_around_it():
     DayTotal.objects.filter(start=hour(48)).delete()
     HourTotal.objects.all().delete()
     assert sums(edges) == expected
+
+
+def test_of_each_cluster_the_days_are_read_that_it_has_rolled_up():
+    make_cluster("other")
+    use(2)
+    for day in range(DAYS):
+        used(hour(24 * day + 5), hour(24 * day + 7), cluster="other")
+    rollups.roll_up("other", T0, T0 + 2 * DAY)
+    found = sums([T0, T0 + DAYS * DAY], ("cluster",))
+    assert {names: usage.gpu_hours for (_, names), usage in found.items()} == {
+        (LOCAL,): 2 * 3 * DAYS,
+        ("other",): 2 * DAYS,
+    }
 
 
 def test_sums_add_up_to_the_total_of_their_window():
