@@ -132,14 +132,14 @@ def test_what_is_counted_by_node_is_what_a_count_of_all_finds() -> None:
     choice = random.Random(7)
     there: dict[str, dict[str, Any]] = {}
     foreign, blocked = set[str](), set[str]()
-    for revision in range(20, 100):
-        name = f"p-{choice.randrange(12)}"
+    for revision in range(20, 140):
+        name = f"p-{choice.randrange(40)}"
         if name in there:
             watch([there.pop(name)], gone=True)
         else:
             part = f"gpu-{choice.randrange(8)}-mig-1g10gb-19-{choice.randrange(4)}"
             on_node = choice.choice(["l40s-0", "l40s-1", "h100-0", "cpu-0"])
-            requests = pod(name, on_node, choice.choice([1, 40]), choice.randrange(3), revision)
+            requests = pod(name, on_node, choice.choice([1, 60]), choice.choice([0, 0, 0, 1]), revision)
             there[name] = claim(name, part, revision=revision) if name in ("p-0", "p-1", "p-2") else requests
             watch([there[name]])
         if choice.random() < 0.5:
