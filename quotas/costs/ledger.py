@@ -1,8 +1,8 @@
 """Sums usage and cost of the ledger and its roll-ups in PostgreSQL.
 
 Exact: the database adds microseconds and never multiplies by a price or a share; each row it returns has one price and
-one share, and Fractions do the rest. A test compares the result with `rating.rated_usage`, by which hours are rolled
-up.
+one share, and Fractions do the rest. Tests compare the result with `rating.rated_usage`, by which hours are rolled up,
+and with the roll-ups.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from quotas.costs import crowded_gpus
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
 from quotas.metering import rolled_up
 
@@ -45,26 +46,31 @@ _QUERY = """
         SELECT flavor, per_gpu_hour, t0, t1 FROM priced
         UNION ALL SELECT flavor, NULL, '-infinity', min(t0) FROM priced GROUP BY flavor
     ),
+    {crowding},
     usage AS (
         SELECT total.*, greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
                %(edges)s::timestamptz[] AS edges
         FROM rest JOIN metering_usageinterval AS total
             ON total.cluster = rest.cluster AND total.start < rest.t1
             AND (total."end" IS NULL OR total."end" > rest.t0)
-        WHERE TRUE{conditions}
+        WHERE NOT EXISTS (SELECT FROM crowding WHERE crowding.key = total.key){conditions}
     )
-    SELECT step, total.gpu_share_denominator::text,
-           (CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END)::text AS price,
-           trunc(sum(
-               extract(epoch FROM least(total.t1, edges[step + 1], rate.t1) - greatest(total.t0, edges[step], rate.t0))
-               * total.count * total.gpu_share_numerator
-           ) * 1000000)::text{columns}
-    FROM usage AS total
+    SELECT step, total.gpu_share_denominator::text, {price},
+           trunc(sum(extract(epoch FROM {until} - {begin}) * total.count * total.gpu_share_numerator) * 1000000)::text
+           {columns}
+    FROM usage AS total {cut}
+    GROUP BY step, total.gpu_share_denominator, price{columns}
+"""
+_CUT = {
+    "cut": """
     CROSS JOIN LATERAL generate_series(width_bucket(total.t0, edges), width_bucket(total.t1, edges)) AS step
     LEFT JOIN rate ON rate.flavor = total.flavor
         AND rate.t0 < least(total.t1, edges[step + 1]) AND rate.t1 > greatest(total.t0, edges[step])
-    GROUP BY step, total.gpu_share_denominator, price{columns}
-"""
+    """,
+    "begin": "greatest(total.t0, edges[step], rate.t0)",
+    "until": "least(total.t1, edges[step + 1], rate.t1)",
+    "price": "(CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END)::text AS price",
+}
 _ROLLED_UP = """
     UNION ALL
     SELECT step, total.denominator::text, total.price::text, sum(total.amount)::text{columns}
@@ -114,12 +120,13 @@ def sums(
     }
     with_days = {*keys, *where} <= SHARED
     rows = [rolled_up.DAYS, rolled_up.HOURS] if with_days else [rolled_up.ACCOUNTS]
-    query = _QUERY.format(pieces=rolled_up.PIECES, **words)
+    query = _QUERY.format(pieces=rolled_up.PIECES, crowding=crowded_gpus.CROWDING, **words, **_CUT)
+    query += crowded_gpus.SINGLE_USES.format(**words, **_CUT)
     query += "".join(_ROLLED_UP.format(rows=each, **words) for each in rows)
     bounds = rolled_up.bounds(edges, now, with_days=with_days)
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
-        return _added_up(edges, cursor.fetchall())
+        return _added_up(edges, crowded_gpus.charged(cursor.fetchall()))
 
 
 def total(found: Sequence[Sum], window: Window) -> Sum:

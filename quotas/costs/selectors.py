@@ -18,7 +18,7 @@ from quotas.costs import fleet_costs, ledger, rates, rating, windows
 from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Rates, Usage, Window
-from quotas.metering import ledger_starts
+from quotas.metering import charged_intervals, ledger_starts
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
@@ -116,8 +116,8 @@ def slice_prices(offerings: Iterable[Offering], prices: Rates, at: datetime) -> 
 
 
 def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
-    """Return what each allocation or Job is charged for until `now`, exact, in two queries; zero for those never
-    held.
+    """Return what each allocation or Job is charged for until `now`, exact, in two queries and one more if any holds
+    named devices; zero for those never held.
     """
     intervals = list(UsageInterval.objects.filter(holder_id__in=holder_ids))
     prices = rates.by_flavor(row.flavor for row in intervals)
@@ -125,10 +125,12 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
 
 
 def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime) -> dict[UUID, Charge]:
-    """Return what the holders of the intervals are charged for until `now`, exact."""
+    """Return what the holders of the intervals are charged for until `now`, exact; one query if there are any named
+    devices, for the other uses of their GPUs.
+    """
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
-    for row in intervals:
-        usage = Usage(row.flavor, row.gpus, row.start, row.end, is_charged=not row.uncharged)
+    for row, start, end, gpus in charged_intervals.until(intervals, now):
+        usage = Usage(row.flavor, gpus, start, end, is_charged=not row.uncharged)
         found[row.holder_id].append((usage, row.unused))
     charged = {}
     for key, rows in found.items():

@@ -46,8 +46,8 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
     """Return the accounts with capacity or use in ``[start, end)``, of all clusters or one; a fixed number of queries.
 
     Capacity that the catalogue does not know yet is left out; if it ends so, it is not offered. Before a cluster's
-    capacity was recorded there was as much as was held, and nothing is known of the rest. Held uses are charged what
-    the usage ledger says, others their weight. Slices are those of the catalogue at the time.
+    capacity was recorded there was as much as was held, and nothing is known of the rest. The weight of what is held is
+    in the usage ledger. Slices are those of the catalogue at the time.
     """
     only = {"cluster": cluster} if cluster else {}
     catalogue = versions.read(cluster)
@@ -63,7 +63,7 @@ def read(start: datetime, end: datetime, cluster: str = "") -> dict[AccountKey, 
         charged[usage.slot].append((usage.start, usage.end))
         slices = catalogue.at(usage.flavor, usage.start)
         account = collected[_key_of_usage(usage, slices)]
-        account.uses.append(_held(usage, slices))
+        account.uses.append(held(usage))
         known_since = since.get(usage.cluster_id) or end
         if usage.start < known_since:
             account.capacity.append(CapacitySpan(usage.start, min(usage.end or known_since, known_since), usage.gpus))
@@ -83,6 +83,11 @@ def uncovered(start: datetime, end: datetime, covers: Iterable[Span]) -> list[tu
             found.append((start, min(begin, end)))
         start = max(start, until or FOREVER)
     return [*found, (start, end)] if start < end else found
+
+
+def held(row: UsageInterval) -> UsageSpan:
+    """Return the use of an interval, with the weight that was recorded when it began."""
+    return UsageSpan(str(row.key), row.start, row.end, row.gpus, Category.HELD, row.device, slot=row.slot)
 
 
 def _within(rows: QuerySet[Row], start: datetime, end: datetime) -> QuerySet[Row]:
@@ -112,14 +117,6 @@ def _key_of_usage(row: UsageInterval, slices: FlavorSlices) -> AccountKey:
     return AccountKey(row.cluster_id, row.flavor, "", slices.resource(row.offering))
 
 
-def _held(row: UsageInterval, slices: FlavorSlices) -> UsageSpan:
-    """Return the use; on a GPU it takes the whole part that its device is, even if it is charged less."""
-    device, charge = row.device, row.gpus
-    whole = slices.part_of_gpu(device, row.count) if device else None
-    weight = max(charge, whole or charge)
-    return UsageSpan(str(row.key), row.start, row.end, weight, Category.HELD, device, charge=charge)
-
-
 def _unmanaged(
     foreign: ForeignUse, row: CapacityInterval, charged: Iterable[Span], slices: FlavorSlices
 ) -> Iterator[UsageSpan]:
@@ -133,4 +130,14 @@ def _unmanaged(
     begin, until = max(foreign.start, row.start), min(foreign.end or FOREVER, row.end or FOREVER)
     for number, (since, to) in enumerate(uncovered(begin, until, charged)):
         key = f"foreign/{foreign.pk}/{row.pk}/{number}"
-        yield UsageSpan(key, since, to, weight, Category.UNMANAGED, foreign.name if foreign.kind == GPU else "", weight)
+        yield UsageSpan(
+            key,
+            since,
+            to,
+            weight,
+            Category.UNMANAGED,
+            foreign.name if foreign.kind == GPU else "",
+            began=foreign.start,
+            slot=foreign.slot,
+            fact=f"{foreign.uid}/{key}",
+        )

@@ -33,6 +33,9 @@ class UsageInterval(AppendOnly):
     of a queued Job requests. What a Job has reserved beyond the use of its pods is `unused`, in a slot of the Job for
     each flavor and resource.
 
+    The `gpu_share` is what one slice takes of a GPU. What is charged of it follows from the other uses of the GPU
+    (`gpu_shares`).
+
     `source_start` and `source_end` name the observation that is the evidence. An `estimated` bound is the last sighting
     before an unobserved change.
     """
@@ -92,6 +95,7 @@ class UsageInterval(AppendOnly):
             models.Index(fields=("end", "start"), name="usage_window"),
             models.Index(fields=("team", "start"), name="usage_team_window"),
             models.Index(fields=("slot", "-end"), name="usage_slot_end"),
+            models.Index(fields=("node", "end"), condition=~Q(node=""), name="usage_node_end"),
             models.Index(fields=("cluster", "start"), name="usage_cluster_start"),
         ]
 
@@ -107,7 +111,7 @@ class UsageInterval(AppendOnly):
 
     @property
     def gpus(self) -> Fraction:
-        """Return the whole-GPU equivalents held: the share of one slice times the count."""
+        """Return the whole-GPU equivalents that are taken: the share of one slice times the count."""
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count
 
 

@@ -151,12 +151,14 @@ def test_what_is_held_is_what_the_usage_ledger_charges_beside_whatever_else_uses
     assert total(0, 10)["h100", "held"] == 4
 
 
-def test_a_slice_that_is_charged_less_than_it_takes_is_variance():
-    """3g takes 4 of 8 memory slices, and is charged the 3/7 that 4g has left."""
+def test_a_later_catalogue_changes_nothing_of_what_was_held():
+    """A quarter of a time-sliced GPU stays one if the GPU is shared by two later, or by nobody."""
     record(ONE_GPU, 0)
-    offer("3g.40gb", ONE / 2)
-    hold_gpu("gpu-0-mig-3g40gb-9-4", 0, 7, gpu_share=Fraction(3, 7))
-    assert hours("h100", 0, 7) == {"held": 3, "variance": ONE / 2, "idle": Fraction(7, 2)}
+    hold_gpu("gpu-0/share-0", 0, 4, gpu_share=ONE / 4, kind="shared")
+    whole = Offering.objects.filter(key="h100/whole")
+    for replicas in (4, 2):
+        whole.update(kind="shared", replicas=replicas, gpu_share_numerator=1, gpu_share_denominator=replicas)
+        assert hours("h100", 0, 4) == {"held": 1, "idle": 3}
 
 
 def test_before_capacity_was_recorded_there_was_what_was_held():

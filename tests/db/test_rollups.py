@@ -35,6 +35,7 @@ from quotas.metering.models import (
     UsageInterval,
 )
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
+from tests.support import shares_by_moment
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -106,7 +107,7 @@ def test_amounts_stay_whole_however_odd_the_shares() -> None:
     for number, denominator in enumerate(odd):
         hold_gpu(f"gpu-0/{number}", 0, 1, gpu_share=Fraction(1, denominator))
     roll_up(0, 1)
-    assert amounts()["variance",] + amounts()["held",] == 1
+    assert amounts()["idle",] + amounts()["held",] == 1
     assert amounts()["held",] == sum(Fraction(1, each) for each in odd)
 
 
@@ -175,7 +176,7 @@ class Fleet:
         """Return functions that record one thing each."""
         found: list[Any] = [self._capacity, self._capacity, self._capacity]
         found += [self._hold for _ in range(self.random.randrange(8))]
-        found += [self._gpu_hold for _ in range(self.random.randrange(4))]
+        found += [self._gpu_hold for _ in range(self.random.randrange(6))]
         found += [self._foreign for _ in range(self.random.randrange(4))]
         self.random.shuffle(found)
         return found
@@ -199,7 +200,13 @@ class Fleet:
     def _gpu_hold(self) -> None:
         start, end = self.span()
         slot = f"{LOCAL}/h100-0/gpu-{self.random.randrange(2)}/{uuid4()}"
-        values = {"offering": "h100/whole", "flavor": "h100", "node": "h100-0", "gpu_share": Fraction(1, 3)}
+        values = {
+            "offering": "h100/whole",
+            "flavor": "h100",
+            "node": "h100-0",
+            "gpu_share": self.random.choice([Fraction(1, 3), Fraction(1, 2), Fraction(4, 7)]),
+            "team": self.random.choice(["vision", "language"]),
+        }
         row = metering.open_interval(uuid4(), uuid4(), slot, start, attribution(**values), 1, SEEN)
         if self.random.random() < 0.8:
             metering.close_interval(row.key, end, SEEN)
@@ -251,10 +258,10 @@ def by_python(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, Rat
         )
 
     groups: dict[tuple[str, ...], list[Usage]] = defaultdict(list)
-    for row in UsageInterval.objects.all():
+    for row, start, end, gpus in shares_by_moment.pieces(now):
         if all(value(row, key) in values for key, values in where.items()):
             names = tuple(value(row, key) or ledger.UNALLOCATED for key in keys)
-            groups[names].append(Usage(row.flavor, row.gpus, row.start, row.end))
+            groups[names].append(Usage(row.flavor, gpus, start, end))
     found = {}
     for start, end in pairwise(edges):
         for names, usages in groups.items():

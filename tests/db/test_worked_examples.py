@@ -159,14 +159,11 @@ def test_the_slices_of_a_layout_are_charged_what_they_deny_others_and_never_more
     assert sum(Fraction(SLICES_40GB[profile][1], 8) for profile in layout) == memory
     record(ONE_GPU, 0)
     weights = [max(Fraction(SLICES_40GB[name][0], 7), Fraction(SLICES_40GB[name][1], 8)) for name in layout]
-    found = parts.charges(
-        parts.UsageSpan(f"{n}", hour(0), hour(1), weight, device=f"gpu-0-mig-{n}") for n, weight in enumerate(weights)
-    )
     for profile, weight in dict(zip(layout, weights, strict=True)).items():
         offer(profile, weight)
-    for n, profile in enumerate(layout):
+    for n, (profile, weight) in enumerate(zip(layout, weights, strict=True)):
         label = profile.replace(".", "")
-        hold_gpu(f"gpu-0-mig-{label}-9-{n}", 0, 1, gpu_share=found[f"{n}"])
+        hold_gpu(f"gpu-0-mig-{label}-9-{n}", 0, 1, gpu_share=weight)
     proved = balance.of_hour(LOCAL, hour(0))
     assert not proved.failures
     assert (proved.parts[Category.HELD], proved.capacity) == (charged, Fraction(1))
