@@ -12,6 +12,7 @@ from allocations.cluster.kinds import KINDS
 from allocations.models import MirrorObject
 from allocations.reconcile.inventory import reconcile_inventory
 from portal.core import clock
+from quotas.catalog import storable
 from quotas.catalog.models import Node, Offering, PoolUse
 from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import TAINT
@@ -103,7 +104,7 @@ def test_a_device_with_an_attribute_that_is_a_list_keeps_no_other_node_from_bein
 def test_what_pods_request_beyond_all_numbers_counts_as_the_most_that_there_can_be() -> None:
     read(pod_on_good(10**18))
     assert is_good_node_offered()
-    assert PoolUse.objects.get(pool__key__endswith="/gpu").foreign == HUGE - 1
+    assert PoolUse.objects.get(pool__key__endswith="/gpu").foreign == storable.MAX_UNITS
 
 
 KEYS = ("replicas", "memory", "count", "family", "compute__major", "compute__minor", "product")

@@ -29,7 +29,7 @@ BUDGETS = {
     "/": 15,
     "/allocations": 14,
     "/queues/{team}": 8,
-    "/request": 8,
+    "/request": 9,
     "POST /login": 10,
     "GET /login": 0,
 }
