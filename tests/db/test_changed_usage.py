@@ -204,3 +204,12 @@ def test_what_the_ledger_lacks_of_a_job_is_charged_before_its_use_is_counted() -
     )
     reconcile_usage(LOCAL)
     assert Node.objects.get(name="l40s-0").foreign == {}
+
+
+def test_a_pod_that_asks_for_an_impossible_number_of_gpus_does_not_keep_its_node_from_being_counted() -> None:
+    watch([pod("many", "l40s-0", 1, gpus=2**62)])
+    reconcile_usage(LOCAL)
+    counted_by_node = use()
+    assert Node.objects.get(name="l40s-0").foreign == {"l40s/gpu": 1_000_000}
+    reconcile_inventory(LOCAL)
+    assert use() == counted_by_node
