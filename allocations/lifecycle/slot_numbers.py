@@ -4,7 +4,6 @@ An allocation gets its number with the request, or at its start if it is schedul
 """
 
 import json
-from collections.abc import Container
 from itertools import count
 
 from django.db import transaction
@@ -26,11 +25,7 @@ def free(project: Project) -> int:
     A number becomes free when its allocation has ended, and then no pod of its PriorityClass is left. The caller holds
     the advisory lock ``live`` of the project while it assigns the number.
     """
-    return smallest_free(_assigned(project))
-
-
-def smallest_free(assigned: Container[int | None]) -> int:
-    """Return the smallest number that is not assigned."""
+    assigned = _assigned(project)
     return next(number for number in count() if number not in assigned)
 
 

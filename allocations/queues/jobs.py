@@ -3,13 +3,15 @@
 The portal does not create them and stores no row: of a Job that was deleted in the cluster only the costs are left.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
@@ -18,7 +20,6 @@ from allocations.domain.observed_facts import Conditions, PodCounts, workload_fa
 from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess, MirrorObject
 from allocations.reconcile.job_events import is_partial
-from portal.core.reading import Statement
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Kind, Offering
@@ -118,13 +119,11 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
     ]
 
 
-def unfinished_part(teams: Collection[int]) -> Statement:
-    """Return what to read for ``unfinished``."""
-    return Statement(UNFINISHED, (list(teams),), columns=7)
-
-
-def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
-    """Return the Jobs of the teams' projects that have not ended, by what ``unfinished_part`` reads."""
+def unfinished(teams: Collection[int]) -> list[Unfinished]:
+    """Return the Jobs of the teams' projects that have not ended; one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNFINISHED, [list(teams)])
+        fetched = cursor.fetchall()
     found = [
         Unfinished(
             uid=UUID(uid),
@@ -137,7 +136,8 @@ def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, team, cluster, namespace, name, is_running, facts in rows
+        for uid, team, cluster, namespace, name, is_running, text in fetched
+        for facts in [json.loads(text)]
     ]
     return [job for job in found if job.state not in ENDED]
 

@@ -72,8 +72,7 @@ def record(
             for unit in begun
         )
         if changed:
-            # What ends without a value counts from its start on: as not offered.
-            dirty_hours.mark(cluster, min([at, *(rows[unit].start for unit in ended if rows[unit].value is None)]))
+            dirty_hours.mark(cluster, at)
     return len(ended) + len(begun)
 
 

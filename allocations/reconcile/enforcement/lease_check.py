@@ -57,8 +57,7 @@ def check_leases(client: Client) -> None:
                     del live[sighting.namespace]
             except (ClusterRefused, ClusterUnavailable) as error:
                 # One excess that cannot be ended must not keep the others from being ended.
-                holder = f"{excess.holder.kind}/{excess.holder.id}"
-                log.error("lease.not_ended", holder=holder, namespace=sighting.namespace, error=str(error))
+                log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
                 failure = error
         unbilled.enqueue(cluster)
     if isinstance(failure, ClusterUnavailable):

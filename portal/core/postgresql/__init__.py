@@ -1,1 +1,0 @@
-"""Django's PostgreSQL backend, but for the check of a connection before a request."""
