@@ -15,6 +15,8 @@ from tests.support.cluster.waiting import eventually
 from tests.support.faults.crowd import Crowd
 from tests.support.faults.fault import IN_FLIGHT, Fault
 
+CUT_OFF = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+"""What a client meets whose server is killed: before the answer, or in it."""
 pytestmark = pytest.mark.faults
 AT_ONCE = 8
 
@@ -46,7 +48,7 @@ def test_a_killed_web_process_answers_each_repeated_request_once(
         user, project, offering = one
         headers = {"Authorization": f"Bearer {tokens[user]}", "Idempotency-Key": str(uuid4())}
         body = {"project": project.slug, "offering": offering}
-        return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=120)
+        return eventually(lambda: _post(url, headers, body), *CUT_OFF, within_s=120)
 
     with under_fault(requests=0), ThreadPoolExecutor(AT_ONCE) as pool:
         before = Allocation.objects.filter(project__in=crowd.projects).count()
