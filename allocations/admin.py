@@ -9,6 +9,7 @@ from allocations.models import (
     LeaseExcess,
     MirrorObject,
     Transition,
+    UsageChange,
     WatchEpoch,
     WatchState,
 )
@@ -62,6 +63,12 @@ class MirrorObjectAdmin(ReadOnlyAdmin):
 @admin.register(WatchState)
 class WatchStateAdmin(ReadOnlyAdmin):
     list_display = ("kind", "resource_version", "synced_at")
+
+
+@admin.register(UsageChange)
+class UsageChangeAdmin(ReadOnlyAdmin):
+    list_display = ("node", "due_at", "changes")
+    search_fields = ("node",)
 
 
 @admin.register(WatchEpoch)

@@ -14,7 +14,7 @@ from portal.clusters import registry
 from portal.core import clock
 from portal.tenants import object_limits
 from portal.tenants.models import Project
-from quotas.metering import clock_skew, proofs
+from quotas.metering import clock_skew, ledger_starts, proofs
 
 
 class LeaseMetrics(Collector):
@@ -66,7 +66,7 @@ class BalanceMetrics(Collector):
         )
         now, clusters = clock.now(), registry.slugs()
         summaries = {one.cluster: one for one in proofs.summaries()}
-        began = proofs.first_hours() if set(clusters) - summaries.keys() else {}
+        began = ledger_starts.first_hours() if set(clusters) - summaries.keys() else {}
         for cluster in clusters:
             summary = summaries.get(cluster)
             failed.add_metric([cluster], summary.failed if summary else 0)

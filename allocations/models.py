@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.fields.json import KT
 
 from allocations.domain.observed_facts import ObservedFacts
 from allocations.domain.phases import Outcome, Phase
@@ -169,7 +171,16 @@ class MirrorObject(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="mirror_object_unique")
         ]
-        indexes: ClassVar = [models.Index(fields=["cluster", "namespace", "allocation"], name="mirror_by_allocation")]
+        indexes: ClassVar = [
+            models.Index(fields=["cluster", "namespace", "allocation"], name="mirror_by_allocation"),
+            models.Index(F("cluster"), KT("facts__node"), condition=Q(kind="Pod"), name="mirror_pods_by_node"),
+            GinIndex(
+                fields=["facts"],
+                opclasses=["jsonb_path_ops"],
+                condition=Q(kind="ResourceClaim"),
+                name="mirror_claims_by_device",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -225,6 +236,24 @@ class AppliedObject(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class UsageChange(models.Model):
+    """A node whose use by pods and claims is to be counted again from ``due_at`` on.
+
+    Written by ``allocations.reconcile.usage_changes``.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
+    node = models.CharField(max_length=253)
+    due_at = models.DateTimeField()
+    changes = models.BigIntegerField(default=1, help_text="how often its use has changed")
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "node"], name="usage_change_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.node} at {self.due_at:%F %T}"
 
 
 class ClusterStore(models.Model):

@@ -1,4 +1,4 @@
-"""python -m bench [--only PART] [--rounds N] [--json FILE]: benchmarks of the portal against a bare client.
+"""python -m bench [--only PART] [--rounds N] [--rows N] [--json FILE]: benchmarks of the portal against a bare client.
 
 Prints a table, and writes JSON. Starts a cluster with stores and portal of its own, or uses that of
 GPU_PORTAL_TEST_HOME, and stops what it started. Both sides alternate (A B, B A, ...), so other load of the machine
@@ -34,6 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="The portal beside a bare client.")
     parser.add_argument("--rounds", type=int, default=15, help="holds per side and path (15)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part, or these; all unless given")
+    parser.add_argument("--rows", type=int, default=300_000, help="rows of usage in a year, for rollups (300000)")
     parser.add_argument("--json", type=Path, default=REPOSITORY / ".local" / "bench.json")
     arguments = parser.parse_args()
     parts = arguments.only or list(PARTS)
@@ -43,7 +44,7 @@ def main() -> int:
         document |= _on_cluster(on_cluster, arguments.rounds)
     if others := [part for part in parts if part in WITHOUT_CLUSTER]:
         without = _without_cluster_in_subprocess if on_cluster else _without_cluster
-        document |= without(others, arguments.rounds)
+        document |= without(others, arguments.rounds, arguments.rows)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(document, indent=2) + "\n")
     print(report.table(document))  # noqa: T201
@@ -73,24 +74,32 @@ def _at(home: Path, parts: Sequence[str], rounds: int) -> dict[str, Any]:
             local.down()
 
 
-def _without_cluster(parts: Sequence[str], rounds: int) -> dict[str, Any]:
+def _without_cluster(parts: Sequence[str], rounds: int, rows: int) -> dict[str, Any]:
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
     with services.running():
         _set_up()
         from bench import catalogue, rollups
 
-        measure = {"catalogue": catalogue.measure, "rollups": rollups.measure}
-        return {part: measure[part](rounds) for part in parts}
+        measure = {"catalogue": lambda: catalogue.measure(rounds), "rollups": lambda: rollups.measure(rounds, rows)}
+        return {part: measure[part]() for part in parts}
 
 
-def _without_cluster_in_subprocess(parts: Sequence[str], rounds: int) -> dict[str, Any]:
+def _without_cluster_in_subprocess(parts: Sequence[str], rounds: int, rows: int) -> dict[str, Any]:
     """Run the parts in a process of its own: this process is connected to the cluster's database, whose role cannot
     create another one.
     """
     stores = ("DATABASE_URL", "REDIS_URL", "KUBECONFIG")
     environment = {name: value for name, value in os.environ.items() if name not in stores}
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        words = (*(f"--only={part}" for part in parts), "--rounds", str(rounds), "--json", file.name)
+        words = (
+            *(f"--only={part}" for part in parts),
+            "--rounds",
+            str(rounds),
+            "--rows",
+            str(rows),
+            "--json",
+            file.name,
+        )
         command = [sys.executable, "-m", "bench", *words]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         document = json.loads(Path(file.name).read_text())

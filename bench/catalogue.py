@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 
 from allocations.models import Allocation
 from allocations.reconcile.inventory import reconcile_inventory
@@ -24,6 +24,7 @@ from portal.tenants.models import Scope
 from quotas.catalog.models import Device, Node
 
 WARM_UP = 2
+ALLOCATIONS = "/api/v1/allocations?limit=100"
 Call = Callable[[], object]
 
 
@@ -68,20 +69,40 @@ def _routes(users: Crowd) -> Iterator[tuple[str, Call, Call]]:
     def gets(client: Client, path: str) -> Call:
         return lambda: _get(client, path)
 
+    def reads_anew(client: Client, path: str) -> Call:
+        return lambda: _get_without_kept_fleet(client, path)
+
     project = users.project.slug
     offerings = bare_reads.OFFERINGS
     yield "GET /offerings", gets(api, "/api/v1/offerings?limit=100"), reads(0, offerings)
     yield "GET /offerings of a project", gets(api, f"/api/v1/offerings?project={project}"), reads(0, offerings)
-    yield "GET /allocations, 100", gets(api, "/api/v1/allocations?limit=100"), reads(100, bare_reads.NEWEST)
+    yield "GET /offerings, read anew", reads_anew(api, "/api/v1/offerings?limit=100"), reads(0, offerings)
+    yield "GET /allocations, 100", gets(api, ALLOCATIONS), reads(100, bare_reads.NEWEST)
+    yield "GET /allocations, 100, unchanged", lambda: _get_unchanged(api, ALLOCATIONS), reads(100, bare_reads.NEWEST)
     yield "page /", gets(browser, "/"), reads(100, bare_reads.OWN, offerings)
     yield "page /request", gets(browser, f"/request?project={project}"), reads(0, offerings)
     yield "page /allocations, 25", gets(browser, "/allocations"), reads(25, bare_reads.NEWEST, bare_reads.COUNT)
 
 
-def _get(client: Client, path: str) -> None:
-    answer = client.get(path)
-    if answer.status_code != 200:
+def _get(client: Client, path: str, tag: str = "") -> str:
+    """Return the ETag of the answer; ``tag`` is that of an earlier one."""
+    answer = client.get(path, headers={"If-None-Match": tag})
+    if answer.status_code not in (200, 304):
         raise RuntimeError(f"{path}: {answer.status_code} {answer.content.decode()[:300]}")
+    return str(answer.get("ETag", ""))
+
+
+_tags: dict[str, str] = {}
+
+
+def _get_unchanged(client: Client, path: str) -> None:
+    """Ask as who polls: with the last tag, which is another one each minute."""
+    _tags[path] = _get(client, path, _tags.get(path, ""))
+
+
+def _get_without_kept_fleet(client: Client, path: str) -> None:
+    with override_settings(FLEET_MAX_AGE_S=0):
+        _get(client, path)
 
 
 def _route(ours: Call, bare: Call, rounds: int) -> dict[str, Any]:

@@ -50,10 +50,25 @@ def _watcher(part: Mapping[str, Any]) -> list[str]:
 
 
 def _rollups(part: Mapping[str, Any]) -> list[str]:
-    lines = [f"{part['rows']} rows of usage in a year", _head("", "portal", "by hand") + "  ledger alone"]
-    lines += [f"{_line(name, one)}  {one['ledger_s']:>10.3f} s" for name, one in part["queries"].items()]
+    head = f"{part['rows']} rows of usage in a year, made in {part['fill_s']:.0f} s"
+    lines = [head, _head("", "portal", "by hand") + "  queries    rows"]
+    for name, one in part["queries"].items():
+        lines.append(f"{_line(name, one)}  {one['queries']:>7}{one['answer']:>8}")
+        beside = {"DuckDB, usage": "duckdb_usage", "DuckDB, days": "duckdb_days", "with rounded money": "costs"}
+        lines += [_alone(words, one[key]) for words, key in beside.items() if key in one]
+        if "ledger_s" in one:
+            lines.append(f"{'  from the ledger alone':<30}{one['ledger_s']:>10.3f} s")
     sizes = [f"{name:<30}{one['rows']:>12}{one['bytes_per_row']:>14}" for name, one in part["tables"].items()]
-    return [*lines, "", f"{'table':<30}{'rows':>12}{'bytes a row':>14}", *sizes]
+    lines += ["", f"{'table':<30}{'rows':>12}{'bytes a row':>14}", *sizes]
+    lines += ["", f"{'intervals a second':<30}{'recorded':>12}{'inserted':>14}{'ratio':>8}"]
+    for name, one in part["recording"]["recorded"].items():
+        lines.append(f"{name:<30}{one['recorded_per_s']:>12}{one['inserted_per_s']:>14}{one['ratio']:>8.2f}")
+    hour = part["recording"]["rolled_up"]
+    return [*lines, f"an hour of {hour['intervals']} is rolled up in {hour['seconds']} s, {hour['per_s']} a second"]
+
+
+def _alone(name: str, one: Mapping[str, float]) -> str:
+    return f"{'  ' + name:<30}{one['p50_s']:>10.3f} s{one['p95_s']:>9.3f}"
 
 
 PARTS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {

@@ -123,7 +123,7 @@ def _bare(bare: Bare, spec: ResolvedSpec) -> float:
 def _resolved_spec(member: User, project: Project, offering: str) -> ResolvedSpec:
     """Return the spec that the portal would resolve, in the bare client's namespace and team."""
     preview = preview_request(member, AllocationRequest(project=project.slug, offering=offering))
-    spec = spec_of_row.resolved_spec(services.draft(member, preview))
+    spec = spec_of_row.resolved_spec(services.draft(preview))
     team = Team.objects.select_related("department").get(slug="language")
     return replace(spec, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
 

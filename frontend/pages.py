@@ -1,6 +1,7 @@
 """The decorator of all pages: sign-in, refusals as pages, and no private content in a cache."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
@@ -14,11 +15,12 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from allocations.reconcile.etcd_monitor import refused_writes
+from allocations.reconcile import etcd_monitor
 from portal.core import clock, heartbeat
-from portal.core.errors import Busy, Permanent, Problem, Retryable
+from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
+from portal.core.reading import read_tables
 from portal.health import EXPECTED
-from portal.http import counters, early_refusals, person_limits
+from portal.http import early_refusals, person_limits
 from portal.tenants.models import User
 
 log = structlog.get_logger(__name__)
@@ -81,14 +83,17 @@ def show(
     """Return the page, or only its ``partial`` for htmx, from one template and one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    banners = {"silent": _stale_process(), "store_full": refused_writes() > 0}
-    return render(request, template, {**banners, **context}, status=status)
+    return render(request, template, {**_banners(), **context}, status=status)
 
 
 def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
     # Hints of "not visible" name REST calls; a page offers its own ways on.
     hint = "" if problem.status == 404 else problem.hint
-    response = show(request, "frontend/problem.html", {"problem": problem, "hint": hint}, status=problem.status)
+    context = {"problem": problem, "hint": hint}
+    if isinstance(problem, TooManyRequests):  # costs nothing but its text
+        response = render(request, "frontend/problem.html", context, status=problem.status)
+    else:
+        response = show(request, "frontend/problem.html", context, status=problem.status)
     if isinstance(problem, Busy):
         response["Retry-After"] = str(problem.retry_after_s)
     return response
@@ -97,14 +102,20 @@ def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
 def _count(request: PageRequest) -> None:
     """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time."""
     limit = settings.PAGE_REQUESTS_PER_MINUTE
-    if wait_s := counters.hit(f"page:{request.user.pk}", limit):
-        early_refusals.refuse(request, f"At most {limit} pages a minute.", wait_s)
+    use = person_limits.use(request, request.user.pk, "page", limit)
+    if use and use.wait_s:
+        early_refusals.refuse(request, f"At most {limit} pages a minute.", use.wait_s)
     person_limits.admit(request, request.user.pk)
 
 
-def _stale_process() -> str:
-    """Return which of the portal's processes has not worked for a while, or nothing."""
-    last, now = heartbeat.last(), clock.now()
+def _banners() -> dict[str, Any]:
+    """Return which of the portal's processes has not worked for a while, and whether etcd is full; one query."""
+    beats, refused = read_tables(heartbeat.part(), etcd_monitor.any_refused())
+    return {"silent": _stale_process(heartbeat.of_rows(beats)), "store_full": bool(refused)}
+
+
+def _stale_process(last: Mapping[str, datetime]) -> str:
+    now = clock.now()
     return " and ".join(
         name for name in EXPECTED if name not in last or (now - last[name]).total_seconds() > settings.STALE_S
     )

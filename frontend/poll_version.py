@@ -1,19 +1,23 @@
-"""Versions of polled page parts, so that a poll without news costs one query and swaps nothing."""
+"""Versions of polled page parts, so that a poll without news swaps nothing."""
 
-from django.db.models import Count, Max, QuerySet
+from collections.abc import Iterable
+
 from django.http import HttpResponse
 
 from allocations.models import Allocation
+from allocations.requests import selectors
 from frontend.pages import PageRequest
 from portal.core import clock
+from portal.core.reading import digest_of
 
 
-def version(rows: QuerySet[Allocation]) -> str:
-    """Return a text that changes when a row changes phase or reason, joins or leaves, and each minute, since costs and
-    times change.
+def version(rows: Iterable[Allocation], count: int = 0) -> str:
+    """Return a text that changes when a row changes, joins or leaves, and each minute, since costs and times change.
+
+    The rows are of ``selectors.listed``; ``count`` is of how many they are a page.
     """
-    found = rows.order_by().aggregate(last=Max("transitions"), rows=Count("pk", distinct=True))
-    return f"{found['last'] or 0}-{found['rows']}-{clock.now():%H%M}"
+    versions = [(row.pk, selectors.version_of(row)) for row in rows]
+    return digest_of(versions, count, f"{clock.now():%H%M}")
 
 
 def unchanged(request: PageRequest, current: str) -> HttpResponse | None:

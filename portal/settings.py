@@ -36,7 +36,7 @@ KUBERNETES_PUBLIC_URL = env.text("KUBERNETES_PUBLIC_URL")  # API server in peopl
 KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
 
 # --- etcd -------------------------------------------------------------------------------------------------
-PROJECT_STORE_MIB = env.integer("PROJECT_STORE_MIB", 256)  # what a project's objects may take: numbers × sizes
+PROJECT_STORE_MIB = env.integer("PROJECT_STORE_MIB", 320)  # what a project's objects may take: numbers × sizes
 # etcd's own --quota-backend-bytes, which the API server does not tell. etcd's default; it suggests 8 GiB at most.
 ETCD_QUOTA_BYTES = env.integer("ETCD_QUOTA_BYTES", 2 * 1024**3)
 STORE_READ_S = env.integer("STORE_READ_S", 60)  # how often the size of etcd's database is read
@@ -100,6 +100,7 @@ MIDDLEWARE = [
     "portal.http.middleware.request_id",
     "portal.http.early_refusals.refuse_early",
     "portal.http.person_limits.limit_person",
+    "portal.http.own_writes.note_own_writes",
     "portal.http.compression.compress_for_tokens",
     "portal.http.rate_limit_fields.rate_limit_fields",
     "portal.http.middleware.record_channel",
@@ -209,6 +210,7 @@ REST_FRAMEWORK = {
     "COERCE_DECIMAL_TO_STRING": True,
     "UNICODE_JSON": False,  # a lone surrogate, which JSON can say, is told back as it came
 }
+FLEET_MAX_AGE_S = env.integer("FLEET_MAX_AGE_S", 1)  # of what is free, on pages and in lists; never where it decides
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
 PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 6)  # per person, REST and pages together

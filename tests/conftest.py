@@ -27,6 +27,7 @@ settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--compare", action="store_true", help="compare times with the attack and without it")
     parser.addoption("--fuzz-minutes", metavar="M", default="0", help="how long each role is fuzzed; 0: briefly")
     parser.addoption("--fuzz-seed", metavar="S", default="14", help="what the requests of fuzzing are drawn from")
     parser.addoption("--kills", metavar="K", default="8", help="how many kills there are in these minutes")
@@ -42,8 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def watched() -> Iterator[None]:
-    """Have every answer of the REST API compared with the schema, in clients and in the live server."""
-    with override_settings(MIDDLEWARE=["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]):
+    """Have every answer of the REST API compared with the schema, in clients and in the live server; no test sees what
+    another left in the process.
+    """
+    middleware = ["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]
+    with override_settings(MIDDLEWARE=middleware, FLEET_MAX_AGE_S=0):
         yield
 
 

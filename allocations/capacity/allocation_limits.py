@@ -4,13 +4,15 @@ A live allocation has a number in its project. A scheduled one gets its number a
 before.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Count, Q
 
 from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit
 from allocations.models import Allocation
+from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project, User
 
 Limits = tuple[AllocationLimit, ...]
@@ -28,23 +30,32 @@ def applicable_limits(project: Project, user: User) -> ApplicableLimits:
 
     A caller that creates an allocation must hold the project's advisory lock ``live``.
     """
-    rows = Allocation.objects.filter(project=project, ended_at=None).order_by()
-    live, own = Q(number__isnull=False), Q(requested_by=user)
-    used = rows.aggregate(
-        live=Count("pk", filter=live),
-        own_live=Count("pk", filter=live & own),
-        scheduled=Count("pk", filter=~live),
-        own_scheduled=Count("pk", filter=~live & own),
-    )
+    (rows,) = read_tables(numbers(project))
+    return of_numbers(rows, user)
+
+
+def numbers(project: Project) -> Columns:
+    """Return the columns of which the limits are made: number and member of each allocation that has not ended."""
+    return Columns(Allocation.objects.filter(project=project, ended_at=None).order_by(), ("number", "requested_by_id"))
+
+
+def of_numbers(rows: Iterable[tuple[int | None, int]], user: User) -> ApplicableLimits:
+    """Return the limits by rows of ``numbers``."""
+    used: Counter[tuple[str, bool]] = Counter()
+    for number, member in rows:
+        used["project", number is None] += 1
+        used["member", number is None] += member == user.pk
     return ApplicableLimits(
         live=(
-            AllocationLimit("project", is_scheduled=False, limit=LIVE_PER_PROJECT, used=used["live"]),
-            AllocationLimit("member", is_scheduled=False, limit=settings.LIVE_PER_MEMBER, used=used["own_live"]),
+            AllocationLimit("project", is_scheduled=False, limit=LIVE_PER_PROJECT, used=used["project", False]),
+            AllocationLimit("member", is_scheduled=False, limit=settings.LIVE_PER_MEMBER, used=used["member", False]),
         ),
         scheduled=(
-            AllocationLimit("project", is_scheduled=True, limit=settings.SCHEDULED_PER_PROJECT, used=used["scheduled"]),
             AllocationLimit(
-                "member", is_scheduled=True, limit=settings.SCHEDULED_PER_MEMBER, used=used["own_scheduled"]
+                "project", is_scheduled=True, limit=settings.SCHEDULED_PER_PROJECT, used=used["project", True]
+            ),
+            AllocationLimit(
+                "member", is_scheduled=True, limit=settings.SCHEDULED_PER_MEMBER, used=used["member", True]
             ),
         ),
     )

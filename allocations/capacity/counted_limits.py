@@ -2,13 +2,15 @@
 
 from collections.abc import Collection
 from fractions import Fraction
+from functools import cached_property
 
+from allocations.capacity.quota_usage import QuotaUsage
 from allocations.domain.admission import CountedLimit
+from portal.core.reading import Batch, Rows
 from portal.tenants.models import Project, Team, User
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
 from quotas.limits.models import Limit
-from quotas.limits.selectors import QuotaSnapshot
 
 
 class CountedLimits:
@@ -16,18 +18,25 @@ class CountedLimits:
 
     def __init__(
         self,
-        quotas: QuotaSnapshot,
+        usage: QuotaUsage,
         teams: Collection[Team],
         *,
         user: User | None = None,
         project: Project | None = None,
+        batch: Batch | None = None,
     ) -> None:
-        self._quotas = quotas
-        self.rows: list[Limit] = list(counting.applicable_limits(teams, quotas.above(teams), user, project))
+        self._usage, self._teams = usage, teams
+        self._read = (batch or Batch()).add(Rows(counting.applicable_limits(teams, None, user, project)))
+
+    @cached_property
+    def rows(self) -> list[Limit]:
+        """The limits with their names, in the order in which they are locked."""
+        departments = self._usage.quotas.above(self._teams)
+        return [row for row in self._read() if row.department_id is None or row.department_id in departments]
 
     def applies(self, limit: Limit, team: Team) -> bool:
         """Return whether the limit applies to the team: its own, a department's above it, a member's or a project's."""
-        is_below = limit.department_id is None or limit.department_id in self._quotas.above([team])
+        is_below = limit.department_id is None or limit.department_id in self._usage.quotas.above([team])
         return limit.team_id in (None, team.pk) and is_below
 
     def in_slices(self, team: Team, per_slice: ResourceDemand) -> list[CountedLimit]:

@@ -1,14 +1,16 @@
 """The headroom of teams: the least of the fleet's free capacity, their remaining quota and remaining limits."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from allocations.capacity.counted_limits import CountedLimits
+from allocations.capacity.fleet import Fleet
 from allocations.capacity.offering_index import OfferingIndex
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.capacity.usage import CurrentUsage
 from allocations.domain.admission import AdmissionInput, AllocationLimit
+from portal.core.reading import Batch
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import counting
@@ -31,9 +33,11 @@ class TeamHeadroom:
 
 
 class Availability:
-    """Capacity, quotas and counted limits for some teams, and for a user and a project in them. Each is read once.
+    """Capacity, quotas and counted limits for some teams, and for a user and a project in them. All but devices is read
+    in one query when it is first needed, with the rest of the ``batch``.
 
-    With ``cliques``, NVLink cliques are read too.
+    With ``cliques``, NVLink cliques are read with the devices. With ``fleet`` the capacity is as it was read; what
+    decides has none.
     """
 
     def __init__(
@@ -44,12 +48,16 @@ class Availability:
         project: Project | None = None,
         cliques: bool = False,
         index: OfferingIndex | None = None,
+        batch: Batch | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
-        usage = CurrentUsage(index)
+        batch = batch or Batch()
+        usage = CurrentUsage(fleet.index if fleet else index, batch)
         self.index: OfferingIndex = usage.index
-        self.fleet = CapacitySnapshot(usage, cliques=cliques)
-        self.quotas = QuotaUsage(usage)
-        self.limits = CountedLimits(self.quotas.quotas, list(teams), user=user, project=project)
+        self.snapshot = CapacitySnapshot(usage, cliques=cliques)
+        self.fleet: Fleet | CapacitySnapshot = fleet or self.snapshot
+        self.quotas = QuotaUsage(usage, batch)
+        self.limits = CountedLimits(self.quotas, list(teams), user=user, project=project, batch=batch)
 
     def headroom(self, team: Team, offering: Offering) -> TeamHeadroom:
         """Return the team's headroom of the offering."""
@@ -76,7 +84,8 @@ class Availability:
         constraints: Collection[str] = (),
         per_slice: ResourceDemand | None = None,
     ) -> AdmissionInput:
-        """Return the input of the admission rules for a request of ``count`` slices.
+        """Return the input of the admission rules for a request of ``count`` slices, without what is free of named
+        devices (``with_free_devices``).
 
         ``per_slice`` is the demand of one slice of a custom claim; None for other offerings.
         """
@@ -101,9 +110,18 @@ class Availability:
             allocation_limits=tuple(allocation_limits),
             spread=spread,
             constraints=tuple(constraints),
-            max_colocated=self.fleet.max_colocated(offering, constraints, spread=spread, empty=True),
-            free_colocated=self.fleet.max_colocated(offering, constraints, spread=spread),
+            max_colocated=self.snapshot.max_colocated(offering, constraints, spread=spread, empty=True)
+            if constraints
+            else None,
             one_at_a_time=offering.one_at_a_time,
             replicas=offering.replicas,
             sharing=offering.sharing,
         )
+
+    def with_free_devices(self, request: AdmissionInput, offering: Offering) -> AdmissionInput:
+        """Return the input with what one request can get of the devices that are free now.
+
+        Rules do not need it: single devices are read for who wants to know whether a request fits now.
+        """
+        free = self.snapshot.max_colocated(offering, request.constraints, spread=request.spread)
+        return replace(request, free_colocated=free)

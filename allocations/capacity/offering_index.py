@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
+from portal.core.reading import Batch, Rows
 from quotas.catalog.models import Flavor, Kind, Offering, Pool
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
@@ -25,11 +26,14 @@ class ReservedClaim(NamedTuple):
 
 
 class OfferingIndex:
-    """All offerings by key, read in one query when first needed."""
+    """All offerings by key, read with the rest of the ``batch`` when first needed."""
+
+    def __init__(self, batch: Batch | None = None) -> None:
+        self._rows = (batch or Batch()).add(Rows(Offering.objects.select_related("pool__use", "flavor")))
 
     @cached_property
     def _by_key(self) -> dict[str, Offering]:
-        return {row.key: row for row in Offering.objects.select_related("pool__use", "flavor")}
+        return {row.key: row for row in self._rows()}
 
     def get(self, key: str) -> Offering | None:
         return self._by_key.get(key)

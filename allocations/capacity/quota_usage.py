@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from allocations.capacity.offering_index import amounts_per_slice
 from allocations.capacity.usage import CurrentUsage
+from portal.core.reading import Batch
 from portal.tenants.models import Team
 from quotas.catalog.models import Offering, Pool
 from quotas.catalog.selectors import fitting_slices
 from quotas.limits import names as queue_names
-from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
+from quotas.limits.selectors import QuotaSnapshot, read_quotas
 from quotas.limits.tree import Tree
 
 
@@ -48,10 +50,15 @@ class PoolRequest:
 class QuotaUsage:
     """The quotas of all departments and teams with their use, including tenants' own Jobs."""
 
-    def __init__(self, usage: CurrentUsage | None = None, quotas: QuotaSnapshot | None = None) -> None:
-        self._usage = usage or CurrentUsage()
-        self.quotas = quotas or quota_snapshot()
+    def __init__(self, usage: CurrentUsage | None = None, batch: Batch | None = None) -> None:
+        batch = batch or Batch()
+        self._usage = usage or CurrentUsage(batch=batch)
+        self._read_quotas = read_quotas(batch)
         self._trees: dict[tuple[str, str], Tree] = {}
+
+    @cached_property
+    def quotas(self) -> QuotaSnapshot:
+        return self._read_quotas()
 
     def of_team(self, team: Team, offering: Offering) -> TeamQuota:
         """Return the team's quota of the offering, and what remains of it after all reservations."""

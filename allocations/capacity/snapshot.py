@@ -2,9 +2,11 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from allocations.capacity import flavor_devices
 from allocations.capacity.offering_index import amounts_per_slice
+from allocations.capacity.packing import FlavorDevices
 from allocations.capacity.usage import CurrentUsage
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from quotas.catalog.models import Offering
@@ -30,11 +32,21 @@ class CapacitySnapshot:
 
     def __init__(self, usage: CurrentUsage | None = None, *, cliques: bool = False) -> None:
         self._usage = usage or CurrentUsage()
+        self._cliques = cliques
+        self._capacities: dict[str, Capacity] = {}
+
+    @cached_property
+    def _devices(self) -> dict[int, FlavorDevices]:
         dra_flavors = [flavor for flavor in self._usage.index.flavors() if flavor.path in NAMING_PATHS]
-        self._devices = flavor_devices.of_flavors(dra_flavors, cliques=cliques)
+        return flavor_devices.of_flavors(dra_flavors, cliques=self._cliques)
 
     def capacity(self, offering: Offering) -> Capacity:
         """Return the capacity of the offering."""
+        if offering.key not in self._capacities:
+            self._capacities[offering.key] = self._capacity(offering)
+        return self._capacities[offering.key]
+
+    def _capacity(self, offering: Offering) -> Capacity:
         pool, held = offering.pool, self._usage.held.get(offering.key, 0)
         if offering.flavor.partitionable:
             devices, shape = self._devices[offering.flavor_id], flavor_devices.slice_shape(offering)

@@ -1,8 +1,8 @@
 """The slices and units that allocations and tenants' own Jobs hold and have reserved now."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from django.db.models import Sum
@@ -11,16 +11,18 @@ from allocations.capacity.offering_index import Amounts, OfferingIndex, Reserved
 from allocations.domain.custom_claim import UNITS_PATH
 from allocations.domain.phases import RESERVING
 from allocations.models import Allocation, MirrorObject
-from portal.core.reading import Columns, read_tables
+from portal.core.reading import Batch, Columns, Compiled, compiled
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
 
 
 class CurrentUsage:
-    """Current use, read in one query when it is first needed."""
+    """Current use, read with the rest of the ``batch`` when it is first needed."""
 
-    def __init__(self, index: OfferingIndex | None = None) -> None:
-        self.index = index or OfferingIndex()
+    def __init__(self, index: OfferingIndex | None = None, batch: Batch | None = None) -> None:
+        batch = batch or Batch()
+        self.index = index or OfferingIndex(batch)
+        self._parts = [batch.add(part) for part in _compiled_parts()]
 
     @cached_property
     def held(self) -> Mapping[str, int]:
@@ -85,17 +87,24 @@ class CurrentUsage:
 
     @cached_property
     def _read(self) -> "_Rows":
-        held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
-        reserving = Allocation.objects.filter(ended_at=None, phase__in=RESERVING).order_by()
-        offerings = ("project__team__slug", "offering__key")
-        jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
-        found = read_tables(
-            Columns(held, ("offering", "n")),
-            Columns(reserving.values(*offerings).annotate(n=Sum("count")), (*offerings, "n")),
-            Columns(reserving.filter(claim__isnull=False), (*offerings, f"claim__{UNITS_PATH}")),
-            Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage")),
-        )
-        return _Rows(*found)
+        return _Rows(*(rows() for rows in self._parts))
+
+
+@cache
+def _compiled_parts() -> tuple[Compiled, ...]:
+    return tuple(map(compiled, _parts()))
+
+
+def _parts() -> Iterator[Columns]:
+    """Yield what to read of each field of ``_Rows``."""
+    held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
+    reserving = Allocation.objects.filter(ended_at=None, phase__in=RESERVING).order_by()
+    offerings = ("project__team__slug", "offering__key")
+    jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
+    yield Columns(held, ("offering", "n"))
+    yield Columns(reserving.values(*offerings).annotate(n=Sum("count")), (*offerings, "n"))
+    yield Columns(reserving.filter(claim__isnull=False), (*offerings, f"claim__{UNITS_PATH}"))
+    yield Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage"))
 
 
 class _Rows(NamedTuple):

@@ -46,8 +46,9 @@ class AdmissionInput:
     - ``counted_limits``: the limits that the portal counts itself.
     - ``allocation_limits``: the limits on the number of allocations.
     - ``spread``: whether slices by DRA may be on several nodes.
-    - ``max_colocated``: the most slices that one request can get on an idle fleet under its constraints;
-      ``free_colocated`` is the most that it can get now. None where Kubernetes does not name devices.
+    - ``max_colocated``: the most slices that one request can get on an idle fleet under its constraints; None without
+      constraints. ``free_colocated`` is the most that it can get now; only ``fits`` needs it. Both are None where
+      Kubernetes does not name devices.
     - ``one_at_a_time``: whether the device plugin refuses a container that requests more than one of the ``replicas``
       of a GPU.
     """

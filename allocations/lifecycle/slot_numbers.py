@@ -4,6 +4,7 @@ An allocation gets its number with the request, or at its start if it is schedul
 """
 
 import json
+from collections.abc import Container
 from itertools import count
 
 from django.db import transaction
@@ -25,7 +26,11 @@ def free(project: Project) -> int:
     A number becomes free when its allocation has ended, and then no pod of its PriorityClass is left. The caller holds
     the advisory lock ``live`` of the project while it assigns the number.
     """
-    assigned = _assigned(project)
+    return smallest_free(_assigned(project))
+
+
+def smallest_free(assigned: Container[int | None]) -> int:
+    """Return the smallest number that is not assigned."""
     return next(number for number in count() if number not in assigned)
 
 

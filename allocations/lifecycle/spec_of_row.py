@@ -17,6 +17,8 @@ from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
 
 COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not in ("project", "offering"))
+DOCUMENTS = tuple((each.name, each.type) for each in fields_of(AllocationSpec) if hasattr(each.type, "from_json"))
+"""Columns with JSON, and the class that each is read as; empty ones are the default."""
 
 
 def rows() -> QuerySet[Allocation]:
@@ -37,7 +39,12 @@ def spec(row: Allocation) -> AllocationSpec:
     columns = {name: getattr(row, name) for name in COLUMNS}
     if row.hours is not None:
         columns["ends_at"] = None
-    return AllocationSpec.from_json({**columns, "project": row.project.slug, "offering": row.offering.key})
+    for name, type_ in DOCUMENTS:
+        if columns[name]:
+            columns[name] = type_.from_json(columns[name])
+        else:
+            del columns[name]
+    return AllocationSpec(**columns, project=row.project.slug, offering=row.offering.key)
 
 
 def columns(requested: AllocationSpec) -> dict[str, Any]:

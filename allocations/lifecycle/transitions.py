@@ -47,13 +47,13 @@ APPEND = """
 
 
 def append(row: Allocation, type_: str, *, actor: str, **values: Any) -> Transition:
-    """Append a Transition to the allocation's timeline and return it; ``values`` are those of ``_transition``."""
-    found = _transition(row, type_, actor=actor, **values)
+    """Append a Transition to the allocation's timeline and return it; ``values`` are those of ``transition``."""
+    found = transition(row, type_, actor=actor, **values)
     found.save(force_insert=True)
     return found
 
 
-def _transition(
+def transition(
     row: Allocation,
     type_: str,
     *,
@@ -235,14 +235,14 @@ def _entries(row: Allocation, state: ObservedAllocation, changes: Mapping[str, A
     at = changes["held_at"] if phase == Phase.ACTIVE and row.held_at is None else None
     words = {"reason": changes["reason"], "message": changes["message"]}
     evidence = _evidence(row, state)
-    return [*entries, _transition(row, "phase", from_phase=was, to_phase=phase, at=at, evidence=evidence, **words)]
+    return [*entries, transition(row, "phase", from_phase=was, to_phase=phase, at=at, evidence=evidence, **words)]
 
 
 def _admission(row: Allocation, state: ObservedAllocation) -> Transition:
     """Return the transition to ``starting``, with the time of the lease's condition."""
     at = state.lease.admitted_at
     ref = lease.ref(spec_of_row.resolved_spec(row))
-    return _transition(
+    return transition(
         row,
         "phase",
         to_phase=Phase.STARTING.value,

@@ -17,8 +17,8 @@ from allocations.domain.observed_facts import namespace_facts
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
-from allocations.requests import selectors
-from allocations.requests.selectors import Detail
+from allocations.requests import details
+from allocations.requests.details import Detail
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
@@ -47,14 +47,14 @@ def preview(user: User, project: Project) -> ArchivePreview:
     """Return what archiving would end; write nothing. Raises Forbidden, NotVisible, ClusterUnavailable."""
     access.require(user, "structure.manage", project.team)
     live = list(_live(project))
-    details = selectors.details(live)
-    per_hour, unpriced = cost_per_hour([details[row.pk] for row in live if row.held_at is not None])
+    shown = details.by_id(live)
+    per_hour, unpriced = cost_per_hour([shown[row.pk] for row in live if row.held_at is not None])
     return ArchivePreview(
         allocations=tuple(live),
         jobs=tuple(job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)),
         per_hour=per_hour,
         unpriced=unpriced,
-        currency=next((detail.currency for detail in details.values()), ""),
+        currency=next((detail.currency for detail in shown.values()), ""),
         deletes_namespace=not project.adopted,
     )
 

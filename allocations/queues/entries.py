@@ -3,10 +3,10 @@
 A `QueueItem` has only the columns that positions and sums need; an `Entry` has all that is shown.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from allocations.cluster import names
@@ -17,6 +17,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import job_refusals, jobs
 from allocations.queues.jobs import Job, Unfinished
+from portal.core.reading import Columns, Statement, read_tables
 from portal.tenants.models import Project
 
 PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
@@ -61,8 +62,28 @@ class QueueItem(NamedTuple):
 
 
 def of_teams(teams: Collection[int]) -> list[QueueItem]:
-    """Return all items that are queued or have quota in the teams' queues, in order; a fixed number of queries."""
-    return sorted([*_allocations(teams), *_jobs(teams)], key=lambda one: one.order)
+    """Return all items that are queued or have quota in the teams' queues, in order; one query."""
+    return of_rows(*read_tables(*parts(teams)))
+
+
+def parts(teams: Collection[int]) -> tuple[Columns, Statement]:
+    """Return what to read for ``of_rows``."""
+    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
+    columns = (
+        *("pk", "name", "priority", "created_at", "phase", "count"),
+        *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
+    )
+    return Columns(rows.order_by(), columns), jobs.unfinished_part(teams)
+
+
+def of_rows(allocations: Iterable[Sequence[Any]], unfinished: Iterable[Sequence[Any]]) -> list[QueueItem]:
+    """Return the items in order, by what ``parts`` read."""
+    items = [
+        _of_allocation(UUID(pk), name, priority, datetime.fromisoformat(created_at), *columns)
+        for pk, name, priority, created_at, *columns in allocations
+    ]
+    items += [_of_job(job, job.team, job.cluster, job.namespace) for job in jobs.unfinished(unfinished)]
+    return sorted(items, key=lambda one: one.order)
 
 
 def item(row: Allocation | Job) -> QueueItem:
@@ -109,19 +130,6 @@ def _of_job(job: Job | Unfinished, team: int, cluster: str, namespace: str) -> Q
         workload=(namespace, job.workload),
         requests=job.requests,
     )
-
-
-def _allocations(teams: Collection[int]) -> list[QueueItem]:
-    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
-    found = rows.order_by().values_list(
-        *("pk", "name", "priority", "created_at", "phase", "count"),
-        *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
-    )
-    return [_of_allocation(*values) for values in found]
-
-
-def _jobs(teams: Collection[int]) -> list[QueueItem]:
-    return [_of_job(job, job.team, job.cluster, job.namespace) for job in jobs.unfinished(teams)]
 
 
 def full_entries(items: Collection[QueueItem]) -> dict[UUID, Entry]:

@@ -3,15 +3,13 @@
 The portal does not create them and stores no row: of a Job that was deleted in the cluster only the costs are left.
 """
 
-import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
@@ -20,6 +18,7 @@ from allocations.domain.observed_facts import Conditions, PodCounts, workload_fa
 from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess, MirrorObject
 from allocations.reconcile.job_events import is_partial
+from portal.core.reading import Statement
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Kind, Offering
@@ -119,11 +118,13 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
     ]
 
 
-def unfinished(teams: Collection[int]) -> list[Unfinished]:
-    """Return the Jobs of the teams' projects that have not ended; one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(UNFINISHED, [list(teams)])
-        fetched = cursor.fetchall()
+def unfinished_part(teams: Collection[int]) -> Statement:
+    """Return what to read for ``unfinished``."""
+    return Statement(UNFINISHED, (list(teams),), columns=7)
+
+
+def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
+    """Return the Jobs of the teams' projects that have not ended, by what ``unfinished_part`` reads."""
     found = [
         Unfinished(
             uid=UUID(uid),
@@ -136,8 +137,7 @@ def unfinished(teams: Collection[int]) -> list[Unfinished]:
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, team, cluster, namespace, name, is_running, text in fetched
-        for facts in [json.loads(text)]
+        for uid, team, cluster, namespace, name, is_running, facts in rows
     ]
     return [job for job in found if job.state not in ENDED]
 

@@ -18,7 +18,8 @@ from allocations.models import Allocation, MirrorObject
 from allocations.queues import entries as queue_entries
 from allocations.queues.entries import Entry, QueueItem
 from allocations.queues.jobs import Job
-from portal.tenants.models import Team
+from portal.core.reading import Columns, read_tables
+from portal.tenants.models import Department, Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors
 
@@ -65,7 +66,8 @@ class Load(NamedTuple):
 
 def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: int = PAGE_SIZE) -> Queue:
     """Return the queue of one team, ``size`` entries from these positions on; one request to Kueue for each cluster."""
-    items = queue_entries.of_teams([team.pk])
+    *read, departments, teams, cluster_queues = read_tables(*queue_entries.parts([team.pk]), *_tree_parts())
+    items = queue_entries.of_rows(*read)
     queued = [one for one in items if one.is_queued]
     holding = [one for one in items if not one.is_queued]
     clusters = sorted({one.cluster for one in queued})
@@ -86,7 +88,7 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
         waiting=len(queued),
         holding=len(holding),
         ordered_by="portal" if None in kueue_orders.values() else "kueue",
-        others_waiting=_others_waiting(team),
+        others_waiting=_others_waiting(team, dict(departments), teams, cluster_queues),
     )
 
 
@@ -157,8 +159,21 @@ def _entries_ahead(queued: Sequence[QueueItem], start: int, size: int) -> list[E
     return found
 
 
-def _others_waiting(team: Team) -> int:
-    others = Team.objects.filter(department__in=selectors.tree_of(team.department_id)).exclude(pk=team.pk)
-    queues = [queue_names.cluster_queue(slug) for slug in others.values_list("slug", flat=True)]
-    rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=queues).values_list("facts__pending", flat=True)
-    return sum(pending or 0 for pending in rows)
+def _tree_parts() -> tuple[Columns, Columns, Columns]:
+    """Return what to read for ``_others_waiting``: departments with those above them, teams, and ClusterQueues."""
+    return (
+        Columns(Department.objects.order_by(), ("pk", "parent_id")),
+        Columns(Team.objects.order_by(), ("slug", "department_id")),
+        Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending")),
+    )
+
+
+def _others_waiting(
+    team: Team,
+    parents: Mapping[int, int | None],
+    teams: Iterable[tuple[str, int]],
+    cluster_queues: Iterable[tuple[str, int | None]],
+) -> int:
+    tree = selectors.tree_of(team.department_id, parents)
+    others = {queue_names.cluster_queue(slug) for slug, department in teams if department in tree and slug != team.slug}
+    return sum(pending or 0 for name, pending in cluster_queues if name in others)

@@ -65,12 +65,13 @@ def read(cluster: str, observations: Sequence[Observation], epoch: int | None = 
     With ``epoch``, keep others from writing the mirror until the transaction ends; raises EpochOver if it is over.
     """
     refs = {o.ref for o in observations}
-    kinds, object_names = {r.kind for r in refs}, {r.name for r in refs}
+    kinds, namespaces, object_names = ({ref[part] for ref in refs} for part in range(3))
     columns, record_columns = ("pk", *mirror.COLUMNS), ("target", *applied_objects.COLUMNS)
     names = {(o.ref.namespace, name) for o in observations for name in _named(o)}
     show = {(o.ref.namespace, name) for o in observations if o.ref.kind in SHOW_HOLDS for name in _named(o)}
     with_holds = 0 < len(show) <= MAX_HOLDS and all(o.live for o in observations)
-    rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=object_names)
+    # Of names alone it would be the objects of all projects: many have one name in every namespace.
+    rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, namespace__in=namespaces, name__in=object_names)
     found, recorded, holders, epochs, *holds = read_tables(
         Columns(rows, columns),
         Columns(change_targets.applied_objects(cluster, refs), record_columns),

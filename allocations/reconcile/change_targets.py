@@ -7,8 +7,9 @@ from django.db.models import QuerySet
 from allocations.cluster.kinds import INVENTORY, Kind
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.objects import Ref, is_on_node
-from allocations.domain.observed_facts import PodFacts, WorkloadFacts, pod_facts, workload_facts
+from allocations.domain.observed_facts import PodFacts, WorkloadFacts, claim_facts, pod_facts, workload_facts
 from allocations.models import Allocation, AppliedObject
+from allocations.reconcile import mirror
 from allocations.reconcile.mirror_change import Change
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -17,7 +18,8 @@ from portal.workqueue.targets import Target
 def applied_objects(cluster: str, refs: Collection[Ref]) -> QuerySet[AppliedObject]:
     """Return the records of applied objects, and of their status (``Workload/status``)."""
     kinds = {kind for ref in refs for kind in (ref.kind, f"{ref.kind}/status")}
-    return AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, name__in={ref.name for ref in refs})
+    namespaces, names = {ref.namespace for ref in refs}, {ref.name for ref in refs}
+    return AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, namespace__in=namespaces, name__in=names)
 
 
 def is_own_write(change: Change, applied: Mapping[Ref, AppliedObject]) -> bool:
@@ -54,12 +56,31 @@ def inventory_targets(cluster: str, changes: Iterable[Change]) -> set[Target]:
     return {targets.inventory(cluster)} if any(c.new.ref.kind in INVENTORY for c in changes) else set()
 
 
-def is_foreign_use(change: Change) -> bool:
+def nodes_with_other_use(cluster: str, changes: Iterable[Change]) -> set[str]:
+    """Return the nodes of which the changes show that pods and claims without an allocation use more or less than
+    before. One query for the Jobs that have just got quota: what their pods use is charged from now on.
+    """
+    changes = list(changes)
+    nodes = {node for change in changes if _is_foreign_use(change) for node in _nodes(change)}
+    if admitted := [workload_facts(change.new)["job"]["uid"] for change in changes if job_targets(cluster, change)]:
+        nodes |= mirror.nodes_of_jobs(cluster, admitted)
+    return nodes
+
+
+def _is_foreign_use(change: Change) -> bool:
     """Return whether the change concerns the use of nodes or devices without an allocation."""
     new = change.new
     facts = pod_facts(new if new.facts else change.old)  # an object that a list lacks has no facts
     is_use = new.ref.kind == "ResourceClaim" or facts.get("gpus") or _requests_differ(change)
-    return not new.allocation and bool(is_use)
+    return (not new.allocation or change.is_relabelled) and bool(is_use)
+
+
+def _nodes(change: Change) -> set[str]:
+    """Return the nodes that a pod or a claim uses, before and after the change."""
+    forms = [form for form in (change.old, None if change.new.gone else change.new) if form is not None]
+    if change.new.ref.kind == "ResourceClaim":
+        return {device["pool"] for form in forms for device in claim_facts(form).get("devices", ())}
+    return {pod_facts(form).get("node", "") for form in forms} - {""}
 
 
 def _requests_differ(change: Change) -> bool:

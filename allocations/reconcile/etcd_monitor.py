@@ -15,6 +15,7 @@ from allocations.domain.etcd_usage import STORE_FULL, Store
 from allocations.models import ClusterStore
 from portal.core import clock
 from portal.core.models import WorkItem
+from portal.core.reading import Columns
 from portal.workqueue import targets
 
 MAX_MISSED_READS = 5
@@ -45,9 +46,11 @@ def current(cluster: str) -> Store:
     return Store(settings.ETCD_QUOTA_BYTES, read.values_list("size_bytes", flat=True).first(), refused)
 
 
-def refused_writes() -> int:
-    """Return for how many targets, in any cluster, the last attempt failed because etcd has no space."""
-    return _refused().count()
+def any_refused() -> Columns:
+    """Return what to read to learn whether a target's last attempt failed because etcd has no space, in any cluster: it
+    has one row or none.
+    """
+    return Columns(_refused()[:1], ("pk",))
 
 
 def _refused() -> QuerySet[WorkItem]:

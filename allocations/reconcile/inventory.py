@@ -1,11 +1,15 @@
-"""The catalogue controller: reads nodes, ResourceSlices and foreign use from the mirror, and writes the catalogue."""
+"""The catalogue controller: reads nodes, ResourceSlices and foreign use from the mirror, and writes the catalogue.
+
+It reads the whole fleet, so it runs after a change of the fleet. A change of use is counted by ``changed_usage``.
+"""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.domain.observed_facts import PublishedDevice, device_class_facts, node_facts, slice_facts
-from allocations.reconcile import mirror, node_usage, pool_names
+from allocations.reconcile import mirror, node_usage, pool_names, usage_changes
+from allocations.reconcile.changed_usage import RECHECK_AFTER
 from allocations.reconcile.metering import capacity_ledger, job_ledger
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -19,14 +23,14 @@ from quotas.catalog.sync import sync
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 from quotas.metering.capacity import open_units
 
-RECHECK_AFTER = timedelta(seconds=60)
-"""How often it is reconciled while part of a node is blocked: the portal's own pods change that without a wake-up."""
+RESYNC_AFTER = timedelta(minutes=10)
+"""How often it is reconciled if nothing changes: should a count of use ever be wrong, it is right again then."""
 
 
-def reconcile_inventory(cluster: str) -> datetime | None:
-    """Update the catalogue from the mirror; return when to reconcile again while part of a node is blocked, else None.
+def reconcile_inventory(cluster: str) -> datetime:
+    """Update the catalogue from the mirror; return when to reconcile again if nothing changes.
 
-    New flavors or pools enqueue the platform and the projects.
+    New flavors or pools enqueue the platform and the projects. A node of which a part is blocked is counted again soon.
     """
     with advisory_lock(targets.inventory(cluster)):
         units = open_units(cluster)
@@ -43,25 +47,30 @@ def reconcile_inventory(cluster: str) -> datetime | None:
         found = pool_names.with_kept_names(cluster, found)
         per_gpu = catalog.per_gpu(cluster, found)
         metered = job_ledger.metered(cluster)
-        is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_gpu)
-        if job_ledger.repair(cluster, metered):  # what the ledger has charged now is no foreign use
-            _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu)
+        is_new, blocked = _sync(cluster, snapshot, found, metered, per_gpu)
+        if job_ledger.repair_all(cluster, metered):  # what the ledger has charged now is no foreign use
+            _, blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
         capacity_ledger.add_values(cluster, units, found)
-    return clock.now() + RECHECK_AFTER if is_blocked else None
+        if blocked:
+            usage_changes.add(cluster, blocked, RECHECK_AFTER)
+            workqueue.enqueue(targets.usage(cluster), at=clock.now() + RECHECK_AFTER)
+    return clock.now() + RESYNC_AFTER
 
 
 def _sync(
     cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
-) -> tuple[bool, bool]:
-    """Write the discovered inventory and its use; return whether flavors or pools changed, and whether a node is
-    blocked."""
-    capacities = node_usage.blocked_capacities(snapshot, found, metered, per_gpu)
-    foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(capacities.values())
-    is_new = sync(cluster, node_usage.with_blocked_capacity(found, capacities), foreign, blocked)
-    return is_new, any(one.blocked for one in capacities.values())
+) -> tuple[bool, set[str]]:
+    """Write the discovered inventory and its use; return whether flavors or pools changed, and the nodes of which a
+    part is blocked.
+    """
+    usages = node_usage.of_nodes(snapshot, found, metered, per_gpu)
+    foreign = node_usage.totals(usage.foreign for usage in usages.values())
+    blocked = node_usage.totals(usage.blocked_units for usage in usages.values())
+    is_new = sync(cluster, found, foreign, blocked, usages, per_gpu)
+    return is_new, {node for node, usage in usages.items() if usage.blocked}
 
 
 def node_fact(observed: ObservedObject) -> NodeFact:

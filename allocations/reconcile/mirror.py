@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
+from functools import reduce
+from operator import attrgetter, or_
 from typing import Any
 from uuid import UUID
 
@@ -150,6 +151,20 @@ def _of_project(cluster: str, namespace: str | Subquery) -> QuerySet[MirrorObjec
 
 def of_kinds(cluster: str, *kinds: str) -> Snapshot:
     return _snapshot(cluster, of_cluster(cluster).filter(kind__in=kinds))
+
+
+def parts_of_use(cluster: str, nodes: Collection[str]) -> tuple[Columns, Columns]:
+    """Return what to read of the pods that are bound to these nodes, and of the claims with devices there."""
+    pods = of_cluster(cluster).filter(kind="Pod").annotate(node=KT("facts__node")).filter(node__in=nodes)
+    has_device = (Q(facts__contains={"devices": [{"pool": node}]}) for node in nodes)
+    claims = of_cluster(cluster).filter(reduce(or_, has_device, Q(pk=None)), kind="ResourceClaim")
+    return Columns(pods, COLUMNS), Columns(claims, COLUMNS)
+
+
+def nodes_of_jobs(cluster: str, jobs: Collection[str]) -> set[str]:
+    """Return the nodes that the pods of these Jobs (uids) are bound to."""
+    pods = of_cluster(cluster).filter(kind="Pod", allocation="", facts__job__in=jobs)
+    return set(pods.values_list("facts__node", flat=True)) - {"", None}
 
 
 def of_nodes(cluster: str) -> Snapshot:

@@ -50,12 +50,18 @@ SHOW_LEDGER = SHOW_HOLDS | {"Workload", "Node", "ResourceSlice"}
 
 
 def record_observations(
-    cluster: str, observations: Sequence[Observation], usage: UsagePace | None = None, epoch: int | None = None
+    cluster: str,
+    observations: Sequence[Observation],
+    usage: UsagePace | None = None,
+    epoch: int | None = None,
+    *,
+    is_first: bool = False,
 ) -> int:
     """Record a batch of observations in order; return how many changed fields that the portal reads.
 
-    Changes of foreign use are left to ``usage`` to enqueue; without it they enqueue the inventory at once. With
-    ``epoch``, others are kept from writing the mirror until the transaction ends.
+    Nodes whose foreign use changes are left to ``usage`` to enqueue; without it they are counted at once. With
+    ``epoch``, others are kept from writing the mirror until the transaction ends. ``is_first`` says that nobody had
+    seen objects of their kind before.
 
     Raises EpochOver, with nothing recorded, if the epoch is over.
     """
@@ -81,7 +87,7 @@ def record_observations(
             concerned = _concerned(change, holders)
             snapshots = _snapshots(state, change, concerned)
             is_known = change_targets.is_own_write(change, applied)
-            affected |= _sync_ledger(state, change, concerned, snapshots, is_known=is_known)
+            affected |= _sync_ledger(state, change, concerned, snapshots, is_known=is_known, is_first=is_first)
             uses.append(foreign_use.change_of(cluster, change, holders, concerned, snapshots))
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
@@ -92,9 +98,9 @@ def record_observations(
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)
         workqueue.enqueue(*affected)
-        if any(map(change_targets.is_foreign_use, relevant)):
+        if nodes := change_targets.nodes_with_other_use(cluster, relevant):
             usage = usage or UsagePace(cluster)
-            usage.changed()
+            usage.changed(nodes)
             usage.enqueue_due()
     return len(relevant)
 
@@ -146,7 +152,7 @@ def record_list(
         record_observations(cluster, missing)
         for start in range(0, len(observations), BATCH_SIZE):
             batch = [replace(o, at=last_seen_at) for o in observations[start : start + BATCH_SIZE]]
-            record_observations(cluster, batch)
+            record_observations(cluster, batch, is_first=state is None)
         capacity_ledger.record_listed(cluster, kind.name, last_seen_at)
         foreign_use.record_listed(cluster, kind.name, last_seen_at)
         if kind.name in SHOW_LEDGER:
@@ -220,19 +226,26 @@ def _snapshots(state: BatchState, change: Change, rows: Sequence[Allocation]) ->
 
 
 def _sync_ledger(
-    state: BatchState, change: Change, rows: Sequence[Allocation], snapshots: Snapshots | None, *, is_known: bool
+    state: BatchState,
+    change: Change,
+    rows: Sequence[Allocation],
+    snapshots: Snapshots | None,
+    *,
+    is_known: bool,
+    is_first: bool,
 ) -> set[Target]:
     """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
     affects, unless a reconcile knows it already (``is_known``), and those whose intervals have changed.
     """
     changed: set[UUID] = set()
     if snapshots is not None:
-        before, after = snapshots.before if change.new.live else None, snapshots.after
+        (before, after), at, live = snapshots, change.new.at, change.new.live
         differing = rows
-        if before is not None and not change.is_relabelled:
+        if live and not change.is_relabelled:
             differing = [row for row in rows if not ledger.is_same_hold(row, before, after)]
         try:
-            changed = ledger.sync(differing, after, before, at=change.new.at) if differing else set()
+            if differing:
+                changed = ledger.sync(differing, after, before if live or not is_first else None, at=at, live=live)
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             changed = {row.pk for row in rows}

@@ -7,20 +7,20 @@ devices. Use of devices that are not offered, on nodes that are not ready, or on
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
 from allocations.domain.observed_facts import claim_facts, pod_facts
-from quotas.catalog import blocked_capacity, dra_resources, layouts
+from quotas.catalog import blocked_capacity, dra_resources, layouts, storable
 from quotas.catalog.blocked_capacity import BlockedCapacity, NodeUse, Supplied
 from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.layouts import parent_gpu
 from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.nvidia import DRA_DRIVER
-from quotas.catalog.types import Discovered, FoundFlavor, FoundNode
+from quotas.catalog.types import Discovered, FoundFlavor, FoundNode, NodeUsage
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,39 @@ class UnitsUsed:
     gpu: str = ""
 
 
-def foreign_use(snapshot: Snapshot, found: Discovered, metered: Collection[str]) -> dict[str, int]:
-    """Return the units that pods and claims use without an allocation, by pool key.
+def of_nodes(
+    snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
+) -> dict[str, NodeUsage]:
+    """Return the use of each node that is offered and ready; ``per_gpu`` as for ``blocked_capacities``."""
+    foreign = foreign_use(snapshot, found, metered)
+    blocked = blocked_capacities(snapshot, found, metered, per_gpu)
+    return {
+        node: NodeUsage(
+            storable.used_units(foreign.get(node, {})), storable.used_units(one.blocked_units), one.blocked, one.problem
+        )
+        for node, one in blocked.items()
+    }
+
+
+def totals(of_each_node: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums by pool key."""
+    return dict(sum(map(Counter[str], of_each_node), Counter[str]()))
+
+
+def foreign_use(snapshot: Snapshot, found: Discovered, metered: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return the units that pods and claims use without an allocation, by node and pool key.
 
     A partition of a GPU counts as the whole GPU, since the GPU cannot be allocated whole any more.
     """
     foreign = [
         one for one in units_used(snapshot, found) if not one.consumer.allocation and one.consumer.uid not in metered
     ]
-    use: Counter[str] = Counter()
+    use: dict[str, Counter[str]] = defaultdict(Counter)
     for one in foreign:
-        use[one.pool] += 0 if one.gpu else int(one.units)
-    for pool, _node, _gpu in {(one.pool, one.node, one.gpu) for one in foreign if one.gpu}:
-        use[pool] += 1
-    return dict(use)
+        use[one.node][one.pool] += 0 if one.gpu else int(one.units)
+    for pool, node, _gpu in {(one.pool, one.node, one.gpu) for one in foreign if one.gpu}:
+        use[node][pool] += 1
+    return {node: dict(units) for node, units in use.items()}
 
 
 def units_used(snapshot: Snapshot, found: Discovered) -> Iterator[UnitsUsed]:
@@ -175,23 +194,3 @@ def _holder(observed: ObservedObject, metered: Collection[str], served: Collecti
     if observed.uid in served or (observed.uid in metered and observed.ref.kind == "Pod"):
         return observed.uid
     return claim_facts(observed).get("pod", "") if observed.uid in metered else ""
-
-
-def with_blocked_capacity(found: Discovered, blocked: Mapping[str, BlockedCapacity]) -> Discovered:
-    """Return ``found`` with each node's blocked units and the sentence that explains them."""
-    nodes = tuple(
-        replace(
-            node,
-            blocked=blocked[node.name].blocked,
-            problem="; ".join(filter(None, (node.problem, blocked[node.name].problem))),
-        )
-        if node.name in blocked
-        else node
-        for node in found.nodes
-    )
-    return replace(found, nodes=nodes)
-
-
-def blocked_units(blocked: Iterable[BlockedCapacity]) -> dict[str, int]:
-    """Return the units that are free and blocked, by pool."""
-    return dict(sum((Counter(one.blocked_units) for one in blocked), Counter()))

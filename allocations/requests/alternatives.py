@@ -137,7 +137,7 @@ def _same_cluster(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]
 
 def _request(availability: Availability, query: AlternativesQuery, candidate: Offering, count: int) -> AdmissionInput:
     constraints = query.constraints if CAPABILITIES[candidate.flavor.path].takes_constraints else ()
-    return availability.admission_input(
+    request = availability.admission_input(
         query.project,
         candidate,
         count,
@@ -145,6 +145,7 @@ def _request(availability: Availability, query: AlternativesQuery, candidate: Of
         spread=query.spread,
         constraints=constraints,
     )
+    return availability.with_free_devices(request, candidate)
 
 
 def _rank(query: AlternativesQuery, candidate: Offering, alternative: Alternative) -> tuple[Any, ...]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from allocations.lifecycle.spec_of_row import COLUMNS
 from allocations.models import Allocation
-from portal.audit.entries import audit
+from portal.audit.entries import audit, entry
+from portal.core.models import AuditEntry
 
 REQUEST_COLUMNS = tuple(name for name in COLUMNS if name != "name")
 """Columns of the request; the name is left out, since it is in the entry's target."""
@@ -21,8 +22,18 @@ def record_action(
 ) -> None:
     """Write an audit entry: `actor` did `verb` to `row`. Needs the row's project and team."""
     project = row.project
-    target = f"{project.slug}/{row.name}"
-    audit(actor, f"allocation.{verb}", target, team=project.team.slug, project=project.slug, before=before, after=after)
+    action, team = f"allocation.{verb}", project.team.slug
+    audit(actor, action, _target(row), team=team, project=project.slug, before=before, after=after)
+
+
+def request_entry(actor: str, row: Allocation) -> AuditEntry:
+    """Return the audit entry of a request, not saved. Needs the row's project, team and offering."""
+    project, values = row.project, request_values(row)
+    return entry(actor, "allocation.request", _target(row), team=project.team.slug, project=project.slug, after=values)
+
+
+def _target(row: Allocation) -> str:
+    return f"{row.project.slug}/{row.name}"
 
 
 def request_values(row: Allocation) -> dict[str, Any]:

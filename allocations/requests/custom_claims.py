@@ -12,7 +12,7 @@ from typing import Any
 from allocations.capacity import device_inventory
 from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
 from allocations.claims import diagnostics, fit, memory_parts, spec, units
-from allocations.claims.fit import Answer
+from allocations.claims.fit import Answer, Fleet
 from allocations.claims.model import Claim
 from allocations.claims.parse import MAX_CEL_LENGTH, parse
 from allocations.claims.units import DeviceDemand, Uncountable
@@ -34,14 +34,19 @@ MAX_RECORDED = 128 * 1024
 class PreparedClaim:
     """A parsed claim.
 
-    ``stored`` is for the row, ``demand`` is the most that the claim can take, ``fit_now`` is whether devices are free
-    for it, ``infeasible`` is why it cannot be satisfied even if all devices are free.
+    ``stored`` is for the row, ``demand`` is the most that the claim can take, ``infeasible`` is why it cannot be
+    satisfied even if all devices are free, ``available`` are the devices on nodes that have room for it.
     """
 
     stored: CustomClaim
     demand: DeviceDemand
-    fit_now: Answer
     infeasible: diagnostics.Infeasible | None
+    claim: Claim
+    available: Fleet
+
+    def fit_now(self) -> Answer:
+        """Return whether devices are free for the claim; a search."""
+        return fit.fits(self.claim, self.available)
 
 
 def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> PreparedClaim:
@@ -71,7 +76,7 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     part = memory_parts.min_memory_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return PreparedClaim(
-        stored, demand, fit.fits(claim, inventory.available(part)), diagnostics.infeasible(claim, inventory.fleet)
+        stored, demand, diagnostics.infeasible(claim, inventory.fleet), claim, inventory.available(part)
     )
 
 
@@ -186,7 +191,7 @@ def fits(
     if exceeded:
         return "never"
     parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
-    is_free = prepared.fit_now is Answer.YES and all(part.used + part.requested <= part.limit for part in parts)
+    is_free = all(part.used + part.requested <= part.limit for part in parts) and prepared.fit_now() is Answer.YES
     return "now" if is_free else "queue"
 
 

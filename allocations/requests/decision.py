@@ -1,7 +1,8 @@
 """Decides a request: who may ask for what, and whether rules and limits allow it.
 
-A request is decided under the locks of its limits, so only what decides is read here. What it costs and what would fit
-instead is for people to read (``allocations.requests.preview``).
+Three steps, so that locks are held no longer than needed: ``validate`` before the locks, with an operator's dry run of
+a custom claim; ``decide`` under the locks of the request's limits; ``explain`` (``allocations.requests.preview``) what
+people read beside it, outside the locks and only where it is shown.
 """
 
 from dataclasses import dataclass
@@ -14,15 +15,19 @@ from allocations.capacity.allocation_limits import ApplicableLimits
 from allocations.capacity.headroom import Availability
 from allocations.capacity.offering_index import OfferingIndex
 from allocations.cluster import names
-from allocations.domain.admission import PRIORITIES, AllocationLimit
+from allocations.domain.admission import PRIORITIES, AdmissionInput, AllocationLimit
 from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
+from allocations.lifecycle import slot_numbers
 from allocations.requests import custom_claims, period, rules, validation
+from allocations.requests.custom_claims import PreparedClaim
 from allocations.requests.period import Period
 from portal.core import clock
-from portal.core.errors import Forbidden, Invalid, NotVisible, Violation
+from portal.core.errors import Forbidden, Invalid, NotVisible, Retryable, Violation
+from portal.core.reading import Batch, Columns, Rows
 from portal.tenants import access
+from portal.tenants.access import Permissions
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.limits import counting
@@ -30,23 +35,41 @@ from quotas.limits.models import Limit
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Whether a request may be made ``at`` this time: it may unless there are ``violations``.
+class ValidRequest:
+    """A request whose fields are valid, made by a person who may request in the project ``at`` this time.
 
-    ``fits`` is now, queue or never. ``claim`` is the custom claim as stored in the row. ``demand`` counts against
-    ``limits``, the limits that the portal enforces itself. ``availability`` and ``number_limits`` are what was read to
-    decide; ``applying_limits`` are the ``number_limits`` for a start now, or for a later one.
+    ``index`` has the offerings as they were read then.
     """
 
+    user: User
     project: Project
     offering: Offering
     spec: AllocationRequest
     at: datetime
     period: Period
-    fits: str
+    prepared_claim: PreparedClaim | None
+    index: OfferingIndex
+
+    @property
+    def claim(self) -> CustomClaim | None:
+        """The custom claim as stored in the row."""
+        return None if self.prepared_claim is None else self.prepared_claim.stored
+
+
+@dataclass(frozen=True)
+class Decision(ValidRequest):
+    """Whether a request may be made: it may unless there are ``violations``.
+
+    ``demand`` counts against ``limits``, the limits that the portal enforces itself. ``number`` is the smallest that is
+    free in the project. ``admission_input``, ``availability`` and ``number_limits`` are what was read to decide;
+    ``applying_limits`` are the ``number_limits`` for a start now, or for a later one.
+    """
+
+    is_archived: bool
     violations: list[Violation]
-    claim: CustomClaim | None
     demand: counting.ResourceDemand
+    number: int
+    admission_input: AdmissionInput
     availability: Availability
     number_limits: ApplicableLimits
     applying_limits: tuple[AllocationLimit, ...]
@@ -56,25 +79,60 @@ class Decision:
         return self.availability.limits.rows
 
 
-def decide(user: User, spec: AllocationRequest) -> Decision:
-    """Return whether the request may be made; write nothing.
+def validate(user: User, spec: AllocationRequest) -> ValidRequest:
+    """Return the request with all that can be told of it without its limits; write nothing. One query, and four more
+    for a custom claim.
 
     Raises Invalid, NotVisible, Forbidden; Refused for a custom claim that cannot be counted.
     """
-    project = access.project_for(user, spec.project)
-    access.require(user, "allocation.request", project.team)
-    index = OfferingIndex()
+    batch = Batch()
+    projects = batch.add(Rows(access.projects_named(user, spec.project)))
+    roles = batch.add(access.roles_in_teams(user))
+    index = OfferingIndex(batch)
+    if not projects():
+        raise access.no_project(spec.project)
+    (project,) = projects()
+    permissions = Permissions(user, dict(roles()))
+    permissions.require("allocation.request", project.team_id)
     offering = _offering(index, project, spec.offering)
     now = clock.now()
     span = _period(spec, now)
-    _validate(user, project, offering, spec)
-    availability = Availability(
-        [project.team], user=user, project=project, cliques=spec.constraints.same_clique, index=index
-    )
-    number_limits = allocation_limits.applicable_limits(project, user)
-    applying = number_limits.scheduled if span.starts_at else number_limits.live
+    _validate(offering, spec)
+    if spec.priority == "critical" and not permissions.can("allocation.approve", project.team_id):
+        raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")
     claim = custom_claims.prepare(user, project, offering, spec.claim.document) if spec.claim is not None else None
-    claim_demand = index.demand_of_claim(offering, claim.demand.amounts, claim.demand.share) if claim else None
+    return ValidRequest(user, project, offering, spec, now, span, claim, index)
+
+
+def decide(request: ValidRequest) -> Decision:
+    """Return whether the request may be made; write nothing. One query, and one more for GPUs that are partitioned on
+    demand, or three for constraints on devices.
+
+    Raises Forbidden or NotVisible if the person lost the role meanwhile, Retryable if the project was moved.
+    """
+    user, project, offering, spec = request.user, request.project, request.offering, request.spec
+    batch = Batch()
+    place = batch.add(Columns(Project.objects.filter(pk=project.pk), ("team_id", "team__department_id", "archived_at")))
+    roles = batch.add(access.roles_in_teams(user))
+    numbers = batch.add(allocation_limits.numbers(project))
+    availability = Availability(
+        [project.team],
+        user=user,
+        project=project,
+        cliques=spec.constraints.same_clique,
+        index=request.index,
+        batch=batch,
+    )
+    ((team, department, archived_at),) = place()
+    if (team, department) != (project.team_id, project.team.department_id):
+        raise Retryable(f"the project {project.slug} was moved")
+    Permissions(user, dict(roles())).require("allocation.request", team)
+    number_limits = allocation_limits.of_numbers(numbers(), user)
+    applying = number_limits.scheduled if request.period.starts_at else number_limits.live
+    claim = request.prepared_claim
+    claim_demand = (
+        request.index.demand_of_claim(offering, claim.demand.amounts, claim.demand.share) if claim is not None else None
+    )
     admission_input = availability.admission_input(
         project,
         offering,
@@ -84,22 +142,15 @@ def decide(user: User, spec: AllocationRequest) -> Decision:
         constraints=spec.constraints.names,
         per_slice=claim_demand,
     )
-    if claim is None:
-        violations = rules.violations(admission_input)
-        fits = rules.fits(admission_input)
-    else:
-        violations = custom_claims.violations(availability.quotas, project, admission_input, offering, claim)
-        fits = custom_claims.fits(availability.quotas, project, offering, claim, violations)
     return Decision(
-        project=project,
-        offering=offering,
-        spec=spec,
-        at=now,
-        period=span,
-        fits=fits,
-        violations=violations,
-        claim=None if claim is None else claim.stored,
+        **vars(request),
+        is_archived=archived_at is not None,
+        violations=rules.violations(admission_input)
+        if claim is None
+        else custom_claims.violations(availability.quotas, project, admission_input, offering, claim),
         demand=claim_demand or counting.demand(offering, spec.count),
+        number=slot_numbers.smallest_free({number for number, _ in numbers()}),
+        admission_input=admission_input,
         availability=availability,
         number_limits=number_limits,
         applying_limits=applying,
@@ -131,7 +182,7 @@ def _period(spec: AllocationRequest, now: datetime) -> Period:
     return span
 
 
-def _validate(user: User, project: Project, offering: Offering, spec: AllocationRequest) -> None:
+def _validate(offering: Offering, spec: AllocationRequest) -> None:
     errors: dict[str, list[str]] = validation.problems(offering, spec)
     errors |= custom_claims.problems(offering, spec)
     if not 1 <= spec.count <= MAX_SLICES:
@@ -149,5 +200,3 @@ def _validate(user: User, project: Project, offering: Offering, spec: Allocation
             errors[each.name] = [f"Use at most {each.info.max_length} characters."]
     if errors:
         raise Invalid(errors, reason="count_invalid" if "count" in errors else "invalid")
-    if spec.priority == "critical" and not access.can(user, "allocation.approve", project.team):
-        raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.isolation import Isolation
-from allocations.requests import advice, alternatives, forecast, isolation
+from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, rules
 from allocations.requests.alternatives import Alternative, AlternativesQuery
-from allocations.requests.decision import Decision, decide
+from allocations.requests.decision import Decision, decide, validate
 from portal.tenants.models import User
 from quotas.costs import selectors as costs
 
@@ -25,12 +25,13 @@ class PreviewWarning:
 
 @dataclass(frozen=True)
 class Preview(Decision):
-    """A decision with what people read beside it.
+    """A decision with what people read beside it. ``fits`` is now, queue or never.
 
     ``price_per_hour`` and ``price_total`` are exact; None if the offering has no price. The total is for all of the
     period, held to its end. Those of a custom claim are for the most that it can take.
     """
 
+    fits: str
     price_per_hour: Fraction | None
     price_total: Fraction | None
     currency: str
@@ -44,11 +45,11 @@ def preview_request(user: User, spec: AllocationRequest) -> Preview:
 
     Raises Invalid, NotVisible, Forbidden; Refused for a custom claim that cannot be counted.
     """
-    return explain(decide(user, spec))
+    return explain(decide(validate(user, spec)))
 
 
 def explain(decision: Decision) -> Preview:
-    """Return the decision with its price, warnings, and what would fit instead or sooner."""
+    """Return the decision with its price, warnings, whether it fits now, and what would fit instead or sooner."""
     offering, spec, span, availability = decision.offering, decision.spec, decision.period, decision.availability
     claim = decision.claim.built if decision.claim else None
     isolation_level = isolation.request_isolation(offering, spec.sharing, spec.claim)
@@ -63,29 +64,41 @@ def explain(decision: Decision) -> Preview:
         spec.constraints.spread,
         spec.constraints.names,
     )
-    isolated = alternatives.isolated_offerings(availability.fleet, offering) if warnings else []
+    isolated = alternatives.isolated_offerings(availability.snapshot, offering) if warnings else []
     better = next(iter(alternatives.ranked_alternatives(availability, query, isolated, prices)), None)
     price = prices.get(offering.key)
     if price is not None:
         price *= spec.count if claim is None else claim.gpus
+    fits = _fits(decision)
     return Preview(
         **vars(decision),
+        fits=fits,
         price_per_hour=price,
         price_total=None if price is None else price * span.length,
         currency=costs.currency(),
         isolation=isolation_level,
-        alternatives=_alternatives(decision, query, prices) if claim is None else [],
+        alternatives=_alternatives(decision, fits, query, prices) if claim is None else [],
         warnings=[PreviewWarning(**vars(one), alternative=better) for one in warnings],
     )
 
 
-def _alternatives(decision: Decision, query: AlternativesQuery, prices: Mapping[str, Fraction]) -> list[Alternative]:
+def _fits(decision: Decision) -> str:
+    request, offering, availability = decision.admission_input, decision.offering, decision.availability
+    if decision.prepared_claim is None:
+        return rules.fits(availability.with_free_devices(request, offering))
+    claim, violations = decision.prepared_claim, decision.violations
+    return custom_claims.fits(availability.quotas, decision.project, offering, claim, violations)
+
+
+def _alternatives(
+    decision: Decision, fits: str, query: AlternativesQuery, prices: Mapping[str, Fraction]
+) -> list[Alternative]:
     """Return other offerings that fit, and of a request that would queue when it is expected to fit."""
-    if decision.fits == "now":
+    if fits == "now":
         return []
     availability, offering = decision.availability, decision.offering
-    would_queue = decision.fits == "queue"
-    candidates = alternatives.candidate_offerings(availability.fleet, offering)
+    would_queue = fits == "queue"
+    candidates = alternatives.candidate_offerings(availability.snapshot, offering)
     others = alternatives.ranked_alternatives(availability, query, candidates, prices, fits_now=would_queue)
     is_schedulable = decision.period.starts_at is None and not any(
         one.is_full for one in decision.number_limits.scheduled

@@ -12,15 +12,17 @@ from django.db import IntegrityError, transaction
 from allocations.cluster import names
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Ending, Phase
-from allocations.lifecycle import slot_numbers, spec_of_row, transitions
+from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation
-from allocations.requests.audit import record_action, request_values
-from allocations.requests.decision import Decision, decide
+from allocations.requests.audit import record_action, request_entry
+from allocations.requests.decision import Decision, decide, validate
 from allocations.requests.period import MAX_DURATION
 from allocations.requests.preview import explain
+from portal.audit import entries
 from portal.core import clock
 from portal.core.errors import Busy, Invalid, Refused
-from portal.core.locks import advisory_lock
+from portal.core.locks import Lock, advisory_locks
+from portal.core.writing import write_rows
 from portal.tenants import access
 from portal.tenants.models import User
 from portal.workqueue import queue as workqueue
@@ -33,36 +35,38 @@ def request(user: User, spec: AllocationRequest) -> Allocation:
 
     Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with violations and alternatives), Busy.
     """
+    valid = validate(user, spec)
     with (
         transaction.atomic(),
-        advisory_lock("limits", shared=True),  # excludes changes of limits
-        advisory_lock("live", spec.project),  # excludes requests in the same project
+        advisory_locks(
+            Lock(("limits",), shared=True),  # excludes changes of limits
+            Lock(("live", spec.project)),  # excludes requests in the same project
+        ),
     ):
-        decision = decide(user, spec)
-        if decision.project.archived_at is not None:
+        decision = decide(valid)
+        if decision.is_archived:
             raise Refused(
                 "wrong_phase",
                 f"The project {spec.project} is archived.",
                 "Choose another project.",
             )
         if not decision.violations:
-            return _granted(user, decision)
+            return _granted(decision)
     raise _refusal(decision)
 
 
-def _granted(user: User, decision: Decision) -> Allocation:
+def _granted(decision: Decision) -> Allocation:
     """Create the allocation, count it against its limits, and enqueue it. Raises Refused, Busy."""
-    row = _create(user, decision)
+    row = draft(decision)
+    row.number = None if row.starts_at else decision.number
     try:
         counting.grant(row.pk, decision.limits, decision.demand)
     except counting.LimitReached as error:  # by a concurrent request in another project
-        latest = decide(user, decision.spec)
+        latest = decide(decision)
         raise (
             _refusal(latest) if latest.violations else Busy("Other requests need the same limit at this moment.")
         ) from error
-    transitions.append(row, "requested", actor=user.username, to_phase=row.phase, message=_summary(row))
-    record_action(user.username, "request", row, after=request_values(row))
-    workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
+    _create(row)
     return row
 
 
@@ -143,7 +147,7 @@ def retry(user: User, row: Allocation) -> Allocation:
     return row
 
 
-def draft(user: User, decision: Decision) -> Allocation:
+def draft(decision: Decision) -> Allocation:
     """Return the row that the request would create, not saved, with a generated name if the request has none."""
     name = decision.spec.name or names.suggest(decision.spec.offering, secrets.token_hex(3))
     period = decision.period
@@ -158,7 +162,7 @@ def draft(user: User, decision: Decision) -> Allocation:
     return Allocation(
         project=decision.project,
         offering=decision.offering,
-        requested_by=user,
+        requested_by=decision.user,
         created_at=decision.at,
         **spec_of_row.columns(spec),
         phase=Phase.SCHEDULED.value if period.starts_at else Phase.QUEUED.value,
@@ -167,21 +171,24 @@ def draft(user: User, decision: Decision) -> Allocation:
     )
 
 
-def _create(user: User, decision: Decision) -> Allocation:
-    """Save the row of the request. Raises Refused ``name_taken``."""
-    row = draft(user, decision)
-    row.number = None if row.starts_at else slot_numbers.free(decision.project)
+def _create(row: Allocation) -> None:
+    """Save the row with its first transition and its audit entry, and enqueue it. Raises Refused ``name_taken``."""
+    actor = row.requested_by.username
+    requested = transitions.transition(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
+    audited = request_entry(actor, row)
+    target = targets.allocation(row.project.cluster_id, row.pk)
     try:
-        row.save(force_insert=True)
+        (enqueued,) = write_rows([row, requested, audited], workqueue.enqueue_statement(target, at=row.starts_at))
     except IntegrityError as error:  # no savepoint: the block of `request` is rolled back
         if "allocation_name_unique_live" not in str(error):
             raise
         raise Refused(
             "name_taken",
-            f"The project {decision.spec.project} has an allocation named {row.name} that has not ended.",
+            f"The project {row.project.slug} has an allocation named {row.name} that has not ended.",
             "Choose another name, or leave it out to get a generated one. This one is free again when that has ended.",
         ) from error
-    return row
+    entries.log(audited)
+    workqueue.wake(enqueued)
 
 
 def _summary(row: Allocation) -> str:

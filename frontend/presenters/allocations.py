@@ -4,18 +4,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
+
+from django.urls import reverse
 
 from allocations.capacity.node_shares import node_share
 from allocations.connect.connection import USABLE
 from allocations.domain import held_time
 from allocations.domain.allocation_spec import LABELLED, Constraints, Sharing
+from allocations.domain.isolation import Isolation as SliceIsolation
 from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues.queue import QueuePosition
 from allocations.requests import custom_claims
-from allocations.requests.selectors import Detail, HeldDevice, isolation_of, reservation, warnings
+from allocations.requests.details import Detail, HeldDevice
+from allocations.requests.selectors import isolation_of, reservation, warnings
 from frontend.presenters import amounts, offerings, phases
 from frontend.presenters.phases import PhaseBadge
 from portal.tenants.access import Permissions
@@ -69,39 +74,94 @@ def _constraints(row: Allocation) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """Everything a template shows of one allocation; the booleans are what this person may do with it now."""
+    """Everything a template shows of one allocation; the booleans are what this person may do with it now.
+
+    What only the page of one allocation shows is made when it is read.
+    """
 
     row: Allocation
+    id: str
+    address: str
     badge: PhaseBadge
     slices: str
     place: str
-    sentence: str
-    until: str
     time: str
-    requested_hours: str
-    gives_up_at: datetime | None
     cost: str
     per_hour: str
     detail: Detail
-    devices_named: bool
-    devices: list[DeviceLine]
-    isolation: str
-    isolation_note: str
-    constraints: str
-    labelled: list[tuple[str, str]]
-    node_share: str
-    pods: str
-    claim: str
-    warnings: list[str]
     can_release: bool
     can_extend: bool
     can_retry: bool
     can_connect: bool
-    is_final: bool
 
     @property
     def is_running(self) -> bool:
         return self.row.phase in RUNNING
+
+    @property
+    def is_final(self) -> bool:
+        return self.row.phase == Phase.ENDED
+
+    @property
+    def sentence(self) -> str:
+        return self.row.message
+
+    @property
+    def until(self) -> str:
+        return UNTIL.get(Phase(self.row.phase), "Until")
+
+    @property
+    def requested_hours(self) -> str:
+        return "" if self.row.hours is None else held_time.in_words(self.row.hours)
+
+    @property
+    def gives_up_at(self) -> datetime | None:
+        return _gives_up_at(self.row)
+
+    @property
+    def devices_named(self) -> bool:
+        return reservation(self.row) == "device"
+
+    @property
+    def devices(self) -> list[DeviceLine]:
+        return [_line(device) for device in self.detail.devices]
+
+    @cached_property
+    def _isolation(self) -> SliceIsolation:
+        return isolation_of(self.row)
+
+    @property
+    def isolation(self) -> str:
+        return offerings.ISOLATION[Isolation(self._isolation.level)]
+
+    @property
+    def isolation_note(self) -> str:
+        return self._isolation.note
+
+    @property
+    def constraints(self) -> str:
+        return _constraints(self.row)
+
+    @property
+    def labelled(self) -> list[tuple[str, str]]:
+        return [(each.info.label, value) for each in LABELLED if (value := getattr(self.row, each.name))]
+
+    @property
+    def node_share(self) -> str:
+        return amounts.node_share(node_share(self.row))
+
+    @property
+    def pods(self) -> str:
+        pods = node_share(self.row).pods
+        return "1 pod" if pods == 1 else f"{pods} pods"
+
+    @property
+    def claim(self) -> str:
+        return json.dumps(custom_claims.requested_document(self.row.claim), indent=2) if self.row.claim else ""
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"{warned.detail} {warned.hint}" for warned in warnings(self.row, self._isolation)]
 
 
 def cards(
@@ -111,41 +171,36 @@ def cards(
     permissions: Permissions,
     now: datetime,
 ) -> list[Card]:
-    return [card(row, details[row.pk], places.get(row.pk), permissions, now) for row in rows]
+    start = reverse("allocations")
+    return [_card(row, start, details[row.pk], places.get(row.pk), permissions, now) for row in rows]
 
 
-def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissions: Permissions, now: datetime) -> Card:
+def _card(
+    row: Allocation,
+    start: str,
+    detail: Detail,
+    place: QueuePosition | None,
+    permissions: Permissions,
+    now: datetime,
+) -> Card:
+    """Return one card; ``start`` is what the addresses of all allocations begin with."""
     team, owner = row.project.team_id, row.requested_by_id
     goes_on = row.desired == Allocation.Desired.HELD
-    share, isolation = node_share(row), isolation_of(row)
     return Card(
         row=row,
+        id=str(row.pk),
+        address=f"{start}/{row.pk}",
         badge=phases.badge(row),
         slices=f"{row.count} × {offerings.name(row.offering)}",
         place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
-        sentence=row.message,
-        until=UNTIL.get(Phase(row.phase), "Until"),
         time=_time(row, now),
-        requested_hours="" if row.hours is None else held_time.in_words(row.hours),
-        gives_up_at=_gives_up_at(row),
         cost=amounts.cost(detail.charge, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),
         detail=detail,
-        devices_named=reservation(row) == "device",
-        devices=[_line(device) for device in detail.devices],
-        isolation=offerings.ISOLATION[Isolation(isolation.level)],
-        isolation_note=isolation.note,
-        constraints=_constraints(row),
-        labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
-        node_share=amounts.node_share(share),
-        pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
-        claim=json.dumps(custom_claims.requested_document(row.claim), indent=2) if row.claim else "",
-        warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row, isolation)],
         can_release=goes_on and permissions.can("allocation.release", team, owner),
         can_extend=goes_on and permissions.can("allocation.extend", team, owner),
         can_retry=goes_on and row.needs_attention and permissions.can("allocation.release", team, owner),
         can_connect=row.phase in USABLE and permissions.can("allocation.connect", team),
-        is_final=row.phase == Phase.ENDED,
     )
 
 

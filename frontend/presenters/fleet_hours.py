@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from fractions import Fraction
 
 from portal.core import money
 from quotas.metering.fleet_hours import FlavorDay
+from quotas.metering.ledger_starts import capacity_recorded_since
 from quotas.metering.parts import Category
 
 PLACES = 2
 WIDTH = 1000
+UNKNOWN = "unknown"
 TITLES = {
     Category.HELD: "Held",
     Category.UNMANAGED: "Unmanaged",
@@ -47,14 +49,31 @@ def lines(found: Iterable[FlavorDay]) -> list[FleetLine]:
     return [_line(one) for one in found]
 
 
+def recorded_since(start: datetime) -> list[str]:
+    """Return a sentence for each cluster whose capacity is not recorded from ``start`` on."""
+    return [
+        f"The capacity of cluster {cluster} is {_since(since)}. Of the time before, only what was held is known."
+        for cluster, since in sorted(capacity_recorded_since().items())
+        if since is None or since > start
+    ]
+
+
+def _since(moment: datetime | None) -> str:
+    return f"recorded since {moment.astimezone(UTC):%F %H:%M} UTC" if moment else "not recorded yet"
+
+
 def _line(hours: FlavorDay) -> FleetLine:
-    amounts = [(title, money.text(hours.parts[category], PLACES)) for category, title in TITLES.items()]
+    is_known = hours.is_capacity_known
+    amounts = [
+        (title, money.text(hours.parts[category], PLACES) if is_known or category == Category.HELD else UNKNOWN)
+        for category, title in TITLES.items()
+    ]
     return FleetLine(
         day=f"{hours.start.astimezone(UTC):%F}",
         flavor=hours.flavor or "not offered",
-        capacity=money.text(hours.capacity, PLACES),
+        capacity=money.text(hours.capacity, PLACES) if is_known else UNKNOWN,
         amounts=amounts,
-        bar=list(_bar(hours)),
+        bar=list(_bar(hours)) if is_known else [],
         summary=", ".join(f"{title.lower()} {amount}" for title, amount in amounts),
     )
 

@@ -15,7 +15,7 @@ from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import queue
-from allocations.requests import selectors, services
+from allocations.requests import details, selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
 from frontend.poll_version import unchanged, version
@@ -34,15 +34,15 @@ PHASES = [(phase.value, phases.BADGES[phase].word) for phase in Phase]
 def index(request: PageRequest) -> HttpResponse:
     """List the allocations the person may see, newest first, with the filters of the address."""
     rows, filters = _filtered(request)
-    current = version(rows)
-    if same := unchanged(request, current):
-        return same
     found = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     shown = list(found.object_list)
+    current = version(shown, found.paginator.count)
+    if same := unchanged(request, current):
+        return same
     context = {
         "cards": cards(
             shown,
-            selectors.details(shown),
+            details.by_id(shown),
             queue.positions(shown),
             access.permissions_of(request.user),
             clock.now(),
@@ -52,7 +52,7 @@ def index(request: PageRequest) -> HttpResponse:
         "version": current,
         "filters": filters,
         "is_filtered": any(filters.values()),
-        "projects": list(access.visible_projects(request.user)),
+        "projects": access.visible_projects(request.user).order_by("slug").values_list("slug", flat=True),
         "phases": PHASES,
     }
     return show(request, "frontend/allocations.html", context, partial="rows")
@@ -60,7 +60,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
     filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "mine")}
-    rows = selectors.visible(request.user)
+    rows = selectors.listed(request.user)
     if filters["project"]:
         rows = rows.filter(project__slug=filters["project"])
     if filters["phase"]:
@@ -74,7 +74,7 @@ def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str
 @page
 def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     """Show one allocation; for a poll only its live part, or nothing if nothing changed."""
-    current = version(selectors.visible(request.user).filter(pk=id_))
+    current = version(selectors.listed(request.user).filter(pk=id_))
     if same := unchanged(request, current):
         return same
     row = selectors.get(request.user, id_)
@@ -96,9 +96,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
 
 def _gpu(request: PageRequest, row: Allocation) -> Card:
     rows = [row]
-    return cards(
-        rows, selectors.details(rows), queue.positions(rows), access.permissions_of(request.user), clock.now()
-    )[0]
+    return cards(rows, details.by_id(rows), queue.positions(rows), access.permissions_of(request.user), clock.now())[0]
 
 
 def _use(card: Card) -> dict[str, str]:

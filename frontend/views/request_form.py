@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
 from allocations.capacity import device_inventory
+from allocations.capacity.fleet import fleet
 from allocations.capacity.headroom import Availability
 from allocations.capacity.node_shares import of_request
 from allocations.domain.allocation_spec import LABELLED, AllocationRequest
@@ -25,6 +26,7 @@ from frontend.presenters import amounts, phases, refusals
 from frontend.presenters.offerings import choices
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
+from portal.http import own_writes
 from portal.tenants import access
 from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.catalog import selectors as catalog
@@ -97,10 +99,10 @@ def _page(
         "who_to_ask": [] if projects else _contacts(request),
     }
     if project is not None:
-        team, availability = project.team, Availability([project.team], user=request.user, project=project)
-        prices = costs.prices_per_hour(availability.fleet.offerings(), clock.now())
+        team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
+        availability = Availability([team], user=request.user, project=project, fleet=offered)
         releases = cache(lambda: forecast.expected_releases(clock.now()))
-        context |= {"team": team, "choices": choices(team, availability, prices, costs.currency(), releases)}
+        context |= {"team": team, "choices": choices(team, availability, offered.prices, offered.currency, releases)}
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}

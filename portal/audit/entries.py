@@ -30,9 +30,25 @@ def audit(
     `team` and `project` are slugs: leads read the entries of their team, others are the platform's. `before` and
     `after` are JSON values without secrets. The entry is part of the caller's transaction.
     """
+    row = entry(actor, action, target, team=team, project=project, before=before, after=after)
+    row.save(force_insert=True)
+    log(row)
+
+
+def entry(
+    actor: str,
+    action: str,
+    target: str,
+    *,
+    team: str = "",
+    project: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """Return the entry that `audit` records, not saved, for callers that write it with other rows and then `log` it."""
     facts = context.current()
     request_id = facts.pop("request_id", "")
-    entry = AuditEntry.objects.create(
+    return AuditEntry(
         at=clock.now(),
         actor=actor,
         action=action,
@@ -44,4 +60,9 @@ def audit(
         source=facts,
         request_id=request_id,
     )
-    _log.info(action, entry=entry.pk, actor=actor, target=target, before=before, after=after, source=facts)
+
+
+def log(row: AuditEntry) -> None:
+    """Log an entry that was saved."""
+    values = {name: getattr(row, name) for name in ("actor", "target", "before", "after", "source")}
+    _log.info(row.action, entry=row.pk, **values)

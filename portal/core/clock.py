@@ -14,6 +14,11 @@ def now() -> datetime:
     return frozen_at() or datetime.now(UTC) + _correction.get()
 
 
+def this_minute() -> datetime:
+    """Return the beginning of the present minute, in UTC."""
+    return now().replace(second=0, microsecond=0)
+
+
 def frozen_at() -> datetime | None:
     """Return the time at which the clock is frozen, or None."""
     return _frozen.get()

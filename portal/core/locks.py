@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import LockNotAvailable
@@ -52,6 +52,33 @@ def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iter
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%s)", [id_])
+
+
+class Lock(NamedTuple):
+    """An advisory lock named by words; a `shared` one keeps out exclusive ones only."""
+
+    key: tuple[str, ...]
+    shared: bool = False
+
+
+@contextmanager
+def advisory_locks(*locks: Lock) -> Iterator[None]:
+    """Hold all these locks until the transaction ends, in one statement where they are free; raise Retryable as
+    `advisory_lock`.
+
+    They are taken in this order. None of those behind a lock that is not free is taken before it.
+    """
+    tries = [f"pg_try_advisory_xact_lock{'_shared' if one.shared else ''}(%s)" for one in locks]
+    nested = "true"
+    for attempt in reversed(tries):
+        nested = f"CASE WHEN {attempt} THEN {nested} ELSE false END"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {nested}", [lock_id(*one.key) for one in locks])
+        (are_free,) = cursor.fetchone()
+    with ExitStack() as waits:
+        for one in () if are_free else locks:
+            waits.enter_context(advisory_lock(*one.key, shared=one.shared))
+        yield
 
 
 @contextmanager

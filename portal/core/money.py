@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from math import lcm
 
 MONEY_PLACES = 4
 HOURS_PLACES = 6
@@ -29,17 +30,24 @@ def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) ->
     Largest remainder (Hamilton): every part is rounded down, and the remaining units go to the largest remainders, the
     first of equals first. Weights are not negative and not all zero.
     """
-    shares = [Fraction(weight) for weight in weights]
+    shares = _whole(weights)
     whole = sum(shares)
     if not shares or min(shares) < 0 or not whole:
         raise ValueError("weights must be non-negative and not all zero")
     units = round(Fraction(total) * 10**places)
-    exact = [units * share / whole for share in shares]
-    parts = [part.__floor__() for part in exact]
-    by_remainder = sorted(range(len(parts)), key=lambda i: parts[i] - exact[i])
+    divided = [divmod(units * share, whole) for share in shares]
+    parts = [part for part, _ in divided]
+    by_remainder = sorted(range(len(parts)), key=lambda i: -divided[i][1])
     for i in by_remainder[: units - sum(parts)]:
         parts[i] += 1
     return [Decimal(_placed(part, places)) for part in parts]
+
+
+def _whole(weights: Sequence[Exact]) -> Sequence[int]:
+    """Return whole numbers in the same proportion: their arithmetic is many times faster than that of Fractions."""
+    exact = [weight if isinstance(weight, int) else Fraction(weight) for weight in weights]
+    base = lcm(*{weight.denominator for weight in exact})
+    return [weight.numerator * (base // weight.denominator) for weight in exact]
 
 
 def _placed(units: int, places: int) -> str:

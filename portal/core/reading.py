@@ -1,11 +1,14 @@
 """Reads the rows of several tables in one statement: one round trip, and one moment for all of them."""
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import DecimalField, Model, QuerySet
+from django.db.models.expressions import RawSQL
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -20,31 +23,97 @@ class Columns(NamedTuple):
     names: tuple[str, ...]
 
 
+def row_version(model: type[Model]) -> RawSQL:
+    """Return the expression for a text that changes with the row: which transaction wrote it, and where."""
+    table = model._meta.db_table
+    return RawSQL(f'"{table}"."xmin"::text || "{table}"."ctid"::text', ())  # noqa: S611 (the name of a table)
+
+
+def digest_of(*values: Any) -> str:
+    """Return a digest of what was read as columns; it differs where any value does."""
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:32]
+
+
 class Rows(NamedTuple):
     """A queryset whose rows are read as objects, with the relations of its ``select_related``."""
 
     rows: QuerySet[Any, Any] | QuerySet[Model]
 
 
-def read_tables(*parts: Columns | Rows) -> list[list[Any]]:
-    """Return the rows of each part: of ``Rows`` as objects; of ``Columns`` as lists of values as JSON has them, where a
+class Statement(NamedTuple):
+    """A statement that reads so many ``columns``, for what Django would compile anew for each of many lists."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+    columns: int
+
+
+class Compiled(NamedTuple):
+    """The subquery of a part, and for ``Rows`` what makes objects of its rows."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+    compiler: SQLCompiler | None = None
+
+
+Part = Columns | Rows | Statement | Compiled
+
+
+class Batch:
+    """Parts that are read in one statement, when the rows of one of them are first needed.
+
+    Modules that each read something of a decision or a page share one, so that together they make one round trip.
+    """
+
+    def __init__(self) -> None:
+        self._unread: list[tuple[int, Part]] = []
+        self._found: dict[int, list[Any]] = {}
+
+    def add(self, part: Part) -> Callable[[], list[Any]]:
+        """Add a part to the next statement; return a function that returns its rows as ``read_tables`` does."""
+        number = len(self._unread) + len(self._found)
+        self._unread.append((number, part))
+
+        def rows() -> list[Any]:
+            if number not in self._found:
+                numbers, parts = zip(*self._unread, strict=True)
+                self._unread = []
+                self._found.update(zip(numbers, read_tables(*parts), strict=True))
+            return self._found[number]
+
+        return rows
+
+
+def read_tables(*parts: Part) -> list[list[Any]]:
+    """Return the rows of each part: of ``Rows`` as objects; of the others as lists of values as JSON has them, where a
     UUID or a time is text.
     """
-    compilers = [_compiler(part) for part in parts]
-    statements, parameters = zip(*map(_aggregated, compilers), strict=True)
+    subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(statements)}", [value for each in parameters for value in each])
+        cursor.execute(
+            f"SELECT {', '.join(one.sql for one in subqueries)}",
+            [value for one in subqueries for value in one.parameters],
+        )
         found: Sequence[list[list[Any]]] = cursor.fetchone()
-    return [
-        _objects(compiler, rows) if isinstance(part, Rows) else rows
-        for part, compiler, rows in zip(parts, compilers, found, strict=True)
-    ]
+    return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
 
 
-def _compiler(part: Columns | Rows) -> SQLCompiler:
+def compiled(part: Columns | Rows | Statement) -> Compiled:
+    """Return a part with its subquery; whoever reads the same in every request keeps it, since Django takes longer to
+    compile a statement than to read few rows.
+    """
+    if isinstance(part, Statement):
+        names = [f"c{number}" for number in range(part.columns)]
+        return Compiled(_array_of_rows(part.sql, names, names), part.parameters)
     rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
     compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
-    return compiler
+    return Compiled(*_aggregated(compiler), compiler if isinstance(part, Rows) else None)
+
+
+def _array_of_rows(sql: str, names: Sequence[str], values: Sequence[str]) -> str:
+    """Return the subquery whose value is the JSON array of all rows of a statement."""
+    rows = f"({sql}) AS part ({', '.join(names)})"
+    return f"(SELECT coalesce(json_agg({_array(values)}), '[]') FROM {rows})"  # noqa: S608
 
 
 def _aggregated(compiler: SQLCompiler) -> tuple[str, tuple[Any, ...]]:
@@ -57,8 +126,7 @@ def _aggregated(compiler: SQLCompiler) -> tuple[str, tuple[Any, ...]]:
     # A Decimal is read as text, since JSON's numbers become floats.
     casts = ["::text" if isinstance(each.output_field, DecimalField) else "" for each, *_ in compiler.select]
     values = [f"{name}{cast}" for name, cast in zip(names, casts, strict=True)]
-    rows = f"({sql}) AS part ({', '.join(names)})"
-    return f"(SELECT coalesce(json_agg({_array(values)}), '[]') FROM {rows})", parameters  # noqa: S608
+    return _array_of_rows(sql, names, values), parameters
 
 
 def _array(values: Sequence[str]) -> str:
@@ -82,7 +150,8 @@ def _objects(compiler: SQLCompiler, rows: list[list[Any]]) -> list[Any]:
     relations = get_related_populators(klass_info, select, connection.alias)  # type: ignore[call-arg]  # stubs: Django 6
     objects = []
     for row in rows:
-        values = [to_python(value) for to_python, value in zip(convert, row, strict=True)]
+        # Of a relation that a row does not have, all columns are None.
+        values = [None if value is None else to_python(value) for to_python, value in zip(convert, row, strict=True)]
         made = klass_info["model"].from_db(connection.alias, names, values[start:end])
         for relation in relations:
             relation.populate(values, made)

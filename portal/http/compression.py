@@ -2,7 +2,7 @@
 
 Pages are not: with a session cookie another site can cause requests, and read from the length of a compressed answer
 what secret it has next to a text of that site's choice (BREACH, https://breachattack.com). A token is never sent by a
-browser of its own accord. Answers with an ETag are single rows, and stay as they are: compressed they would need
+browser of its own accord. Answers with a strong ETag are single rows, and stay as they are: compressed they would need
 another tag (RFC 9110, section 8.8.3.3).
 """
 
@@ -52,7 +52,8 @@ def preferred(accepted: str) -> str:
 def _may_be_compressed(request: HttpRequest, response: Any) -> bool:
     is_ours = request.path.startswith("/api/") and response.get("Content-Type", "").startswith(TYPES)
     has_token = request.headers.get("Authorization", "").lower().startswith("bearer ")
-    if not (is_ours and has_token) or any(map(response.has_header, ("Content-Encoding", "ETag"))):
+    has_strong_tag = response.get("ETag", "").startswith('"')
+    if not (is_ours and has_token) or response.has_header("Content-Encoding") or has_strong_tag:
         return False
     return bool(response.streaming) or len(response.content) >= MIN_BYTES
 

@@ -62,6 +62,26 @@ def use(name: str, limit: int) -> LimitUse | None:
         return None
 
 
+def use_and_wait(name: str, limit: int, other: str, other_limit: int, window_s: int) -> tuple[LimitUse | None, int]:
+    """Do as `use` with `name` and as `wait_if_counted` with `other`, in one round trip."""
+    key, left_s = _window(name)
+    other_key, other_left_s = _window(other, window_s)
+
+    def run(store: redis.Redis) -> tuple[int, int]:
+        with store.pipeline() as pipeline:
+            pipeline.incr(key)
+            pipeline.expire(key, WINDOW_S)
+            pipeline.get(other_key)
+            used, _, counted = pipeline.execute()
+            return int(used), int(counted or 0)
+
+    try:
+        used, counted = _run(run)
+    except Unavailable:
+        return None, 0
+    return LimitUse(limit, used, left_s), other_left_s if counted >= other_limit else 0
+
+
 def wait(name: str, limit: int, window_s: int = WINDOW_S) -> int:
     """Return 0 while `name` was counted less than `limit` times in this window, else seconds until the next.
 
@@ -92,6 +112,16 @@ def hit(name: str, limit: int) -> int:
         return count(name, limit)
     except Unavailable:
         return 0
+
+
+def mark(name: str, seconds: int) -> None:
+    """Mark `name` for so many seconds. Raises `Unavailable` without Redis."""
+    _run(lambda store: store.set(f"{PREFIX}:{name}", 1, ex=seconds))
+
+
+def is_marked(name: str) -> bool:
+    """Return whether `name` was marked, and its seconds have not passed. Raises `Unavailable` without Redis."""
+    return bool(_run(lambda store: store.exists(f"{PREFIX}:{name}")))
 
 
 def _window(name: str, window_s: int = WINDOW_S) -> tuple[str, int]:

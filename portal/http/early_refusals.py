@@ -2,7 +2,8 @@
 
 A limit refuses after look-ups of token or session and of counters, and a page says so in HTML. A client that does not
 wait as long as Retry-After says would keep a processor busy with refusals. So each process remembers who has to wait,
-and until when; after `PATIENCE` refusals further ones are made of these alone.
+and until when; further refusals are made of these alone: in REST from the second one on, whose answer is the same, and
+of pages after `PATIENCE` ones, which are whole pages.
 """
 
 import time
@@ -61,7 +62,7 @@ def refuse(request: HttpRequest, detail: str, wait_s: int) -> NoReturn:
 
 
 def refuse_early(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Answer a request with 429 if the client was refused `PATIENCE` times and still has to wait."""
+    """Answer a request with 429 if the client was refused before, often enough, and still has to wait."""
 
     def answer(request: HttpRequest) -> HttpResponse:
         found = _found(request) if _refusals else None
@@ -75,7 +76,7 @@ def _found(request: HttpRequest) -> Refusals | None:
     client = _client(request)
     with _lock:
         found = _refusals.get(client) if client else None
-    return found if found and found.count >= PATIENCE else None
+    return found if found and found.count >= (1 if _is_rest(request) else PATIENCE) else None
 
 
 def _client(request: HttpRequest) -> bytes | None:

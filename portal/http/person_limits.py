@@ -24,10 +24,21 @@ WINDOW_S = 30
 """Long enough for the pages that a browser opens together, short enough that nobody who exceeds it waits for long."""
 WAITING, WAIT_S = 8, 10.0
 """How many more wait for each that runs, and for how long: enough for the tabs that a browser opens together."""
-PERSON, SLOT = "PERSON", "PERSON_SLOT"
-"""In `request.META`: the id of the person whose request it is, once that is known, and what is open until it ends."""
+PERSON, SLOT, WAIT = "PERSON", "PERSON_SLOT", "PERSON_WAIT_S"
+"""In `request.META`: the id of the person whose request it is, once that is known, what is open until it ends, and for
+how many seconds the person has to wait, if that was read already.
+"""
 _slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
 _lock = Lock()
+
+
+def use(request: HttpRequest, person: int, scope: str, limit: int) -> counters.LimitUse | None:
+    """Count one request of the person in this `scope`, and read the processor time for `admit`, in one round trip;
+    return how much of the limit is used, None without Redis.
+    """
+    name = f"{scope}:{person}"
+    found, request.META[WAIT] = counters.use_and_wait(name, limit, _name(person), _limit_ms(), WINDOW_S)
+    return found
 
 
 def admit(request: HttpRequest, person: int) -> None:
@@ -36,10 +47,16 @@ def admit(request: HttpRequest, person: int) -> None:
     Raises `TooManyRequests` if the person's requests have used up their processor time, or too many run or wait.
     """
     request.META[PERSON] = person
-    if wait_s := counters.wait_if_counted(_name(person), _limit_ms(), WINDOW_S):
+    if WAIT not in request.META:
+        request.META[WAIT] = counters.wait_if_counted(_name(person), _limit_ms(), WINDOW_S)
+    if wait_s := request.META[WAIT]:
         seconds = f"{_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
         early_refusals.refuse(request, f"Your requests took more than {seconds}.", wait_s)
-    request.META[SLOT].enter_context(_slots_of(person).one())
+    try:
+        request.META[SLOT].enter_context(_slots_of(person).one())
+    except TooManyRequests as refusal:
+        early_refusals.remember(request, refusal.detail, refusal.retry_after_s)
+        raise
 
 
 def limit_person(get_response: GetResponse) -> GetResponse:

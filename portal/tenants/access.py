@@ -16,6 +16,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
+from portal.core.reading import Columns
 from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
@@ -81,10 +82,13 @@ def require(user: Person, action: str, team: Team | None, owner: User | None = N
     """
     if PERMISSIONS[action] & roles(user, None):
         return
-    held = roles(user, team, owner)
+    _require(roles(user, team, owner), action, is_of_team=team is not None)
+
+
+def _require(held: frozenset[str], action: str, *, is_of_team: bool) -> None:
     if PERMISSIONS[action] & held:
         return
-    if team is not None and not held:
+    if is_of_team and not held:
         raise NotVisible("This")
     weakest = next(role for role in ("member", "lead", "auditor", "operator") if role in PERMISSIONS[action])
     raise Forbidden(weakest)
@@ -98,15 +102,27 @@ class Permissions:
     role_in: Mapping[int, str]
 
     def can(self, action: str, team_id: int, owner_id: int | None = None) -> bool:
+        return bool(PERMISSIONS[action] & self._roles(team_id, owner_id))
+
+    def require(self, action: str, team_id: int, owner_id: int | None = None) -> None:
+        """Raise what `access.require` raises."""
+        _require(self._roles(team_id, owner_id), action, is_of_team=True)
+
+    def _roles(self, team_id: int, owner_id: int | None) -> frozenset[str]:
         if not isinstance(self.user, User) or not self.user.is_active:
-            return False
-        return bool(PERMISSIONS[action] & _held(self.user, self.role_in.get(team_id, ""), owner_id))
+            return frozenset()
+        return _held(self.user, self.role_in.get(team_id, ""), owner_id)
 
 
 def permissions_of(user: Person) -> Permissions:
     """Return the permissions of `user` in every team, in one query."""
+    return Permissions(user, dict(roles_in_teams(user).rows.values_list("team_id", "role")))
+
+
+def roles_in_teams(user: Person) -> Columns:
+    """Return the columns of which `Permissions` is made, for callers that read them with other tables."""
     rows = Membership.objects.filter(user=user) if isinstance(user, User) else Membership.objects.none()
-    return Permissions(user, dict(rows.values_list("team_id", "role")))
+    return Columns(rows, ("team_id", "role"))
 
 
 def sees_all(user: Person) -> bool:
@@ -155,10 +171,20 @@ def department_for(user: Person, slug: str) -> Department:
 
 def project_for(user: Person, slug: str) -> Project:
     """Return the project named `slug`. Raises NotVisible."""
-    project = None if "\x00" in slug else visible_projects(user).filter(slug=slug).first()
+    project = projects_named(user, slug).first()
     if project is None:
-        raise NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
+        raise no_project(slug)
     return project
+
+
+def projects_named(user: Person, slug: str) -> QuerySet[Project]:
+    """Return the project named `slug`, if `user` may see it, for callers that read it with other tables."""
+    rows = visible_projects(user).filter(slug=slug)
+    return rows.none() if "\x00" in slug else rows
+
+
+def no_project(slug: str) -> NotVisible:
+    return NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
 
 
 def for_platform(user: Person, rows: QuerySet[RowT]) -> QuerySet[RowT]:

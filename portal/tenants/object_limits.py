@@ -27,8 +27,8 @@ class ObjectKind:
     """A kind of object. ``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of
     objects.
 
-    ``size_kib``: of one object, with what controllers create beside it; the default for ConfigMaps and Secrets; 0 where
-    the objects are counted by another kind, too.
+    ``size_kib``: of one object, with its status and what controllers create beside it; the default for ConfigMaps and
+    Secrets; 0 where the objects are counted by another kind, too.
     """
 
     name: str
@@ -43,7 +43,15 @@ class ObjectKind:
 OBJECT_KINDS = {
     kind.name: kind
     for kind in (
-        ObjectKind("pods", "Pods, finished ones too", "count/pods", 2000, 10_000, minimum=HOLDERS),
+        ObjectKind(
+            "pods",
+            "Pods, finished ones too, each with its status",
+            "count/pods",
+            2000,
+            10_000,
+            minimum=HOLDERS,
+            size_kib=2 * OBJECT_KIB,
+        ),
         ObjectKind(OTHER_PODS, "Unfinished pods of no allocation or queued Job", "pods", 250, 10_000, size_kib=0),
         ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
         ObjectKind("cronjobs", "CronJobs, in adopted namespaces", "count/cronjobs.batch", 20, 1000),

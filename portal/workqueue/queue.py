@@ -18,7 +18,7 @@ All times are PostgreSQL's, so a machine with a wrong clock does not delay or re
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -45,6 +45,7 @@ from portal.core import clock
 from portal.core.errors import Permanent, Retryable
 from portal.core.locks import holding
 from portal.core.models import WorkItem
+from portal.core.writing import WriteStatement
 from portal.workqueue import wakeups
 from portal.workqueue.targets import Target
 
@@ -60,12 +61,13 @@ CLOCK_TOLERANCE = timedelta(seconds=1)
 # The statement's time: database_now() stands still in a transaction, and for clock_timestamp() no index is used.
 ENQUEUE = """
     INSERT INTO core_due AS item (target, due_at, marks, attempts, error, updated_at)
-    SELECT target, coalesce(%(at)s::timestamptz, clock.now), 1, 0, '', clock.now
-    FROM unnest(%(targets)s::text[]) AS target,
-        (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
+    SELECT target, coalesce(clock.at, clock.now), 1, 0, '', clock.now
+    FROM unnest(%s::text[]) AS target,
+        (SELECT %s::timestamptz AS at, coalesce(%s::timestamptz, statement_timestamp()) AS now) AS clock
     ON CONFLICT (target) DO UPDATE
     SET due_at = least(item.due_at, excluded.due_at), marks = item.marks + 1, updated_at = excluded.updated_at
-    RETURNING target, leased_until, updated_at
+    RETURNING target, coalesce(%s::timestamptz <= updated_at, true)
+        AND coalesce(leased_until <= updated_at, true) AS is_idle
 """
 LEASE = """
     UPDATE core_due SET leased_until = clock.now + make_interval(secs => %(lease_s)s), updated_at = clock.now
@@ -114,16 +116,23 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
     """
     if not targets:
         return
-    # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
-    ordered = sorted(set(targets))
+    statement = enqueue_statement(*targets, at=at)
     with connection.cursor() as cursor:
-        cursor.execute(ENQUEUE, {"at": at, "held": clock.frozen_at(), "targets": ordered})
-        rows = cursor.fetchall()
-    idle = sorted(
-        target for target, until, now in rows if (at is None or at <= now) and (until is None or until <= now)
-    )
+        cursor.execute(statement.sql, statement.parameters)
+        wake(cursor.fetchall())
+
+
+def enqueue_statement(*targets: Target, at: datetime | None = None) -> WriteStatement:
+    """Return the statement of `enqueue`, for callers that write other rows with it and give `wake` what it returns."""
+    # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
+    return WriteStatement(ENQUEUE, [sorted(set(targets)), at, clock.frozen_at(), at], ("target", "is_idle"))
+
+
+def wake(enqueued: Sequence[Sequence[Any]]) -> None:
+    """Send wake-ups after the commit for the targets that are due and that no worker has."""
+    idle = sorted(target for target, is_idle in enqueued if is_idle)
     if idle:
-        priority = wakeups.LAST if len(targets) >= MANY else wakeups.FIRST
+        priority = wakeups.LAST if len(enqueued) >= MANY else wakeups.FIRST
         transaction.on_commit(lambda: wakeups.send(idle, priority), robust=True)
 
 

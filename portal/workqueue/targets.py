@@ -30,6 +30,10 @@ def inventory(cluster: str) -> Target:
     return Target(f"{cluster}/inventory")
 
 
+def usage(cluster: str) -> Target:
+    return Target(f"{cluster}/usage")
+
+
 def adoption(cluster: str) -> Target:
     return Target(f"{cluster}/adoption")
 

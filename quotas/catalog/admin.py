@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from portal.core.admin import ReadOnlyAdmin
 from quotas.catalog import services
 from quotas.catalog.forms import FlavorForm
-from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.models import Device, Flavor, FlavorVersion, Node, Offering, Pool, PoolUse
 
 
 @admin.register(Flavor)
@@ -50,6 +50,13 @@ class OfferingAdmin(admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Offering, form: ModelForm, change: bool) -> None:
         services.hide_offering(request.user.get_username(), Offering.objects.get(pk=obj.pk), hidden=obj.hidden)
+
+
+@admin.register(FlavorVersion)
+class FlavorVersionAdmin(ReadOnlyAdmin):
+    list_display = ("flavor", "since")
+    list_select_related = ("flavor",)
+    list_filter = ("flavor",)
 
 
 @admin.register(Pool)

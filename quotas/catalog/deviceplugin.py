@@ -6,10 +6,11 @@ has its own memory, and takes turns on a GPU that other machines use. Labels com
 NVIDIA k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from quotas.catalog import storable
 from quotas.catalog.geometry import Slices, gpu_share, gpu_slices, memory_part, profile_of_resource, profile_slices
 from quotas.catalog.mig_tables import geometry_of
 from quotas.catalog.types import NodeFact, Reading, Supply
@@ -40,9 +41,11 @@ def read(node: NodeFact) -> Reading | None:
             continue
         if supply:
             supplies.append(supply)
-    if not supplies and not problems:
+    kept, odd = storable.supplies(supplies)
+    problems += odd
+    if not kept and not problems:
         return None
-    return Reading("device-plugin", _strategy(supplies), tuple(supplies), problems=tuple(problems))
+    return Reading("device-plugin", _strategy(kept), kept, problems=tuple(problems))
 
 
 def _supply(name: str, node: NodeFact) -> Supply | None:
@@ -129,7 +132,7 @@ def _number(labels: Mapping[str, str], label: str) -> int:
     return int(value) if value.isdecimal() else 0
 
 
-def _strategy(supplies: list[Supply]) -> str:
+def _strategy(supplies: Sequence[Supply]) -> str:
     """Return `plain`, or how GPUs are shared and by how many, because that decides what a slice is worth.
 
     MIG is no strategy of its own: a changed MIG layout changes the pools of a flavor, not the flavor.

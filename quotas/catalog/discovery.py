@@ -12,7 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from quotas.catalog import deviceplugin, dra, dra_resources, fixed_layouts, node_selectors, node_shares, shortnames
+from quotas.catalog import (
+    deviceplugin,
+    dra,
+    dra_resources,
+    fixed_layouts,
+    node_selectors,
+    node_shares,
+    shortnames,
+    storable,
+)
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.fixed_layouts import FixedLayout
 from quotas.catalog.types import (
@@ -35,6 +44,8 @@ __all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "Sli
 
 GPU_TAINT = "nvidia.com/gpu"
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
+MAX_ARCHITECTURE, MAX_CAPABILITY = 40, 10
+"""What the columns of a flavor have room for."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +107,14 @@ def discover(
 
 def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
     """Return the node as it is to be offered, or None if it has no GPU."""
+    node, odd = storable.node(node)
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
+    if reading is None and odd:
+        reading = Reading("device-plugin", "plain", ())
     if reading is None:
         return None
-    problems = list(reading.problems)
+    problems = [*reading.problems, *odd]
     if slices and plugin and plugin.supplies:
         problems.append(
             "both the DRA driver and the device plugin publish GPUs here; offered by DRA only. "
@@ -121,8 +135,10 @@ def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[st
 def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
     """Read a node's slices; a form other than NVIDIA's driver publishes becomes a problem of this node only."""
     try:
-        return dra.read(node, slices, extended)
-    except (LookupError, ValueError) as error:
+        reading = dra.read(node, slices, extended)
+        supplies, odd = storable.supplies(reading.supplies)
+        return replace(reading, supplies=supplies, problems=(*reading.problems, *odd))
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
         words = f"its ResourceSlices are not as NVIDIA's DRA driver publishes them, so not offered: {error}"
         return Reading("dra", "plain", (), problems=(words,))
 
@@ -152,9 +168,9 @@ def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapp
     return FoundFlavor(
         name=name,
         identity=key,
-        architecture=labels.get("nvidia.com/gpu.family", ""),
+        architecture=labels.get("nvidia.com/gpu.family", "")[:MAX_ARCHITECTURE],
         memory_mib=_memory(group),
-        compute_capability=f"{major}.{minor}" if major else "",
+        compute_capability=f"{major}.{minor}"[:MAX_CAPABILITY] if major else "",
         node_selector=selector,
         tolerations=tuple({"key": GPU_TAINT, "operator": "Exists", "effect": effect} for effect in effects),
         partitionable=key.strategy == "dynamic-mig",

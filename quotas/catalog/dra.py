@@ -90,6 +90,8 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
 
 
 _TYPES = {"gpu", "mig"}
+MAX_UUID = 64
+"""What the column has room for."""
 
 
 def _reading(
@@ -256,12 +258,12 @@ def _common(part: DeviceFact) -> dict[str, object]:
 
 
 def _parent(part: DeviceFact) -> str:
-    return str(part.attributes.get("parentUUID", part.name.partition("-mig-")[0]))
+    return str(part.attributes.get("parentUUID", part.name.partition("-mig-")[0]))[:MAX_UUID]
 
 
 def _found(node: str, devices: Sequence[DeviceFact]) -> list[FoundDevice]:
     return [
-        FoundDevice(node, d.name, str(d.attributes.get("uuid", "")), "", is_healthy(d), dict(d.attributes))
+        FoundDevice(node, d.name, str(d.attributes.get("uuid", ""))[:MAX_UUID], "", is_healthy(d), dict(d.attributes))
         for d in devices
     ]
 

@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from portal.clusters.models import Cluster
+from portal.core.models import AppendOnly
 from quotas.catalog import shortnames
 from quotas.catalog.node_shares import NodeShare, per_slice
 
@@ -244,9 +245,30 @@ class Offering(models.Model):
         return self.sharing == Sharing.MPS if decided is None else decided
 
 
+class FlavorVersion(AppendOnly):
+    """What the rating of hours needs of a flavor and its offerings, from `since` until its next version; append-only.
+
+    Written with each change (`versions`), so that hours that were charged before it are rated as they were.
+    """
+
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="versions", db_index=False)
+    since = models.DateTimeField()
+    document = models.JSONField()
+
+    class Meta:
+        ordering = ("flavor__name", "-since")
+        indexes: ClassVar = [models.Index(fields=("flavor", "-since"), name="flavor_version_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.flavor} from {self.since:%F %T}"
+
+
 class Node(models.Model):
     """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would
     help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
+
+    `supply` is what discovery found that the count of its use depends on (`node_supply`), `found_problem` the part of
+    `problem` that does not depend on use. `foreign` and `blocked_units` are its part of its pools' use (`PoolUse`).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes", db_index=False)
@@ -260,6 +282,10 @@ class Node(models.Model):
         max_digits=9, decimal_places=3, default=0, help_text="GPUs whose share of CPU, memory or pods others use"
     )
     present = models.BooleanField(default=True, help_text="seen in the last inventory")
+    supply = models.JSONField(default=dict, blank=True)
+    found_problem = models.TextField(blank=True)
+    foreign = models.JSONField(default=dict, blank=True)
+    blocked_units = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ("name",)

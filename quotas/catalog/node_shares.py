@@ -9,6 +9,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 PODS_PER_SLICE = 16
 SYSTEM_CPU_MILLICORES, SYSTEM_MEMORY_MIB, SYSTEM_PODS = 1000, 2048, 20
@@ -69,6 +70,7 @@ def per_gpu(nodes: Iterable[tuple[NodeShare, Fraction]]) -> NodeShare:
     return least
 
 
+@lru_cache(maxsize=1024)
 def per_slice(gpu: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
     """Return what goes with a slice that is ``part`` of a GPU; ``holders`` pods of the portal's own run beside its
     pods.

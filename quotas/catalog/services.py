@@ -8,10 +8,11 @@ from django.db import transaction
 
 from portal.audit.entries import audit
 from portal.core.errors import Invalid, Refused
+from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from quotas.catalog import share_settings, shortnames
+from quotas.catalog import share_settings, shortnames, versions
 from quotas.catalog.models import Flavor, Offering, Pool
 
 
@@ -55,12 +56,21 @@ def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
 
 
 def _rename(flavor: Flavor, name: str) -> None:
-    """Rename a proposal with the keys of its pools and offerings; nothing else refers to its name yet."""
+    """Rename a proposal with the keys of its pools and offerings.
+
+    Past capacity keeps the former name: nobody could hold any of it, and without a price it has no cost.
+    """
     if flavor.accepted:
         raise Refused(
             "wrong_phase",
             f"{flavor.name} was accepted under that name: limits, the ledger and the cluster refer to it.",
             "Give it a title instead; a proposal can still be renamed.",
+        )
+    if flavor.prices.exists():
+        raise Refused(
+            "wrong_phase",
+            f"{flavor.name} has a price, by which hours of its GPUs are rated under that name.",
+            "Give it a title instead; a proposal without a price can still be renamed.",
         )
     if not shortnames.is_name(name):
         words = f"Lower-case letters, digits and hyphens, at most {shortnames.MAX_LENGTH}."
@@ -83,10 +93,14 @@ def _live_projects(cluster: str) -> Iterable[str]:
 
 
 def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
-    """Hide an offering from the catalog, or show it again; what is held of it stays held."""
+    """Hide an offering from the catalog, or show it again; what is held of it stays held, and past hours are rated as
+    it was then.
+    """
     if offering.hidden != hidden:
-        with transaction.atomic():
+        with transaction.atomic(), advisory_lock("catalog", offering.flavor.cluster_id):
+            versions.record([offering.flavor])
             offering.hidden = hidden
             offering.save(update_fields=["hidden"])
+            versions.record([offering.flavor])
             audit(actor, "offering.hide", offering.key, before={"hidden": not hidden}, after={"hidden": hidden})
     return offering

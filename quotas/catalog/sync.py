@@ -1,24 +1,26 @@
 """Writes to the catalog what discovery found on a cluster."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
-from math import ceil
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.db import models, transaction
 
 from portal.core.locks import advisory_lock
-from quotas.catalog import published
+from quotas.catalog import node_supply, node_use, published, versions
 from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.storable import MAX_NUMBER
 from quotas.catalog.types import (
     Discovered,
     FoundDevice,
     FoundFlavor,
-    FoundNode,
     FoundOffering,
     FoundPool,
     Identity,
+    NodeUsage,
 )
 
 Row = TypeVar("Row", bound=models.Model)
@@ -29,12 +31,15 @@ def sync(
     discovered: Discovered,
     foreign: Mapping[str, int],
     blocked: Mapping[str, int] = MappingProxyType({}),
+    usages: Mapping[str, NodeUsage] = MappingProxyType({}),
+    per_gpu: Mapping[str, NodeShare] = MappingProxyType({}),
 ) -> bool:
     """Write what was discovered on a cluster; return True if a flavor or pool is new or differs.
 
     `foreign` is capacity used by pods and claims without an allocation: {key of a pool or of one of its offerings:
     units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free units by pool that
-    cannot have their share of their node (`blocked_capacity`).
+    cannot have their share of their node (`blocked_capacity`). `usages` are each node's part of both, `per_gpu` is what
+    goes with a GPU of each flavor.
 
     1. Rows that differ are written, in a fixed number of queries; a second run writes nothing.
     2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
@@ -44,8 +49,9 @@ def sync(
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
         pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
         _sync_offerings(cluster, discovered.offerings, flavors, pools)
+        versions.record(flavors.values())
         _sync_use(discovered, pools, foreign, blocked)
-        nodes = _sync_nodes(cluster, discovered.nodes, flavors)
+        nodes = _sync_nodes(cluster, discovered, flavors, usages, per_gpu)
         _sync_devices(cluster, discovered.devices, nodes, flavors)
     return flavors_changed or pools_changed
 
@@ -148,25 +154,39 @@ def _sync_use(
         if key in pool_of:
             used[pool_of[key]] += units
     desired = {
-        row.pk: {"total": totals.get(key, 0), "foreign": used[key], "blocked": blocked.get(key, 0)}
+        row.pk: {
+            "total": min(totals.get(key, 0), MAX_NUMBER),
+            "foreign": min(used[key], MAX_NUMBER),
+            "blocked": min(blocked.get(key, 0), MAX_NUMBER),
+        }
         for key, row in pools.items()
     }
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", desired)
 
 
-def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
+def _sync_nodes(
+    cluster: str,
+    discovered: Discovered,
+    flavors: Mapping[str, Flavor],
+    usages: Mapping[str, NodeUsage],
+    per_gpu: Mapping[str, NodeShare],
+) -> dict[str, Node]:
+    parts: dict[str, dict[str, Fraction]] = defaultdict(dict)
+    for pool in discovered.pools:
+        parts[pool.flavor][pool.key] = pool.memory_part
     desired = {
         node.name: {
             "cluster_id": cluster,
             "flavor_id": flavors[node.flavor].pk if node.flavor else None,
             "ready": node.ready,
             "tainted": node.tainted,
-            "problem": node.problem,
             "capacity": dict(node.capacity),
-            "blocked_gpus": Decimal(ceil(node.blocked * 1000)).scaleb(-3),
             "present": True,
+            "supply": node_supply.document(node, per_gpu.get(node.flavor, NodeShare()), parts[node.flavor]),
+            "found_problem": node.problem,
+            **node_use.columns(usages.get(node.name, node_use.NOTHING), node.problem),
         }
-        for node in found
+        for node in discovered.nodes
     }
     rows = Node.objects.filter(cluster=cluster)
     _upsert(Node, rows.all(), "name", desired)

@@ -168,8 +168,7 @@ class FoundOffering:
 @dataclass(frozen=True)
 class FoundNode:
     """A node. `flavor` is empty if nothing of it is offered. `units` are the healthy ones of its `capacity`, `gives` is
-    what it can give pods. `blocked` GPUs cannot have their share of that (`blocked_capacity`). `gpus_per_unit` is
-    {resource of a device plugin: GPUs that one unit of it is}.
+    what it can give pods. `gpus_per_unit` is {resource of a device plugin: GPUs that one unit of it is}.
     """
 
     name: str
@@ -180,7 +179,6 @@ class FoundNode:
     capacity: Mapping[str, int]
     units: Mapping[str, int] = field(default_factory=dict)
     gives: NodeShare = field(default_factory=NodeShare)
-    blocked: Fraction = Fraction(0)
     gpus_per_unit: Mapping[str, Fraction] = field(default_factory=dict)
 
 
@@ -192,6 +190,18 @@ class FoundDevice:
     flavor: str
     healthy: bool
     attributes: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class NodeUsage:
+    """What is used of a node: units in `foreign` use by pool, and GPUs that are `blocked` (`blocked_capacity`), which
+    are `blocked_units` of each pool that are free. `problem` is the sentence for operators.
+    """
+
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    blocked_units: Mapping[str, int] = field(default_factory=dict)
+    blocked: Fraction = Fraction(0)
+    problem: str = ""
 
 
 @dataclass(frozen=True)

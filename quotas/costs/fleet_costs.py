@@ -43,6 +43,24 @@ def not_held(
     return found
 
 
+def is_known(
+    keys: Sequence[str],
+    where: Mapping[str, Collection[str]],
+    since: Mapping[str, datetime | None],
+    window: Window,
+    names: Sequence[str],
+) -> bool:
+    """Return whether what nobody held in a row is known: the capacity of its clusters is recorded from its window's
+    start on. ``since`` is by cluster. Known is also that a row of other keys than cluster and flavor, or with a filter
+    by them, has nothing of it.
+    """
+    if where.keys() - set(KEYS) or (set(keys) - set(KEYS) and IDLE not in names):
+        return True
+    values = dict(zip(keys, names, strict=True))
+    clusters = {values["cluster"]} if "cluster" in values else where.get("cluster", since)
+    return all((at := since.get(cluster)) is not None and at <= window.start for cluster in clusters)
+
+
 def _from_ledger(rest: Rest) -> Iterator[FleetPart]:
     ledger = rollups.read(rest.cluster, rest.start, rest.end)
     for row in rollups.rows(ledger, rest.start, rest.end):

@@ -1,24 +1,22 @@
 """Sums usage and cost of the ledger and its roll-ups in PostgreSQL.
 
 Exact: the database adds microseconds and never multiplies by a price or a share; each row it returns has one price and
-one share, and Fractions do the rest. A test compares the result with `rating.rated_usage`, by which hours are rolled
-up.
+one share, and Fractions do the rest. Tests compare the result with `rating.rated_usage`, by which hours are rolled up,
+and with the roll-ups.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
+from itertools import pairwise
 from math import lcm
-from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
-from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window, rated
+from quotas.costs import crowded_gpus
+from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
 from quotas.metering import rolled_up
 
 KEYS = (
@@ -28,6 +26,8 @@ KEYS = (
 UNALLOCATED = "__unallocated__"
 """OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
 
+PRICE_UNITS = 10**10
+"""A price has as many decimal places."""
 SHARED = {"department", "team", "project", "flavor", "offering", "cluster"}
 """Keys by which hours and days are added up. For others the hours of each account are read."""
 
@@ -46,39 +46,63 @@ _QUERY = """
         SELECT flavor, per_gpu_hour, t0, t1 FROM priced
         UNION ALL SELECT flavor, NULL, '-infinity', min(t0) FROM priced GROUP BY flavor
     ),
+    {crowding},
     usage AS (
         SELECT total.*, greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
                %(edges)s::timestamptz[] AS edges
         FROM rest JOIN metering_usageinterval AS total
             ON total.cluster = rest.cluster AND total.start < rest.t1
             AND (total."end" IS NULL OR total."end" > rest.t0)
-        WHERE TRUE{conditions}
+        WHERE NOT EXISTS (SELECT FROM crowding WHERE crowding.key = total.key){conditions}
     )
-    SELECT step, total.gpu_share_numerator, total.gpu_share_denominator,
-           CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END AS price,
-           sum(total.count * extract(epoch FROM least(total.t1, edges[step + 1], rate.t1)
-                                              - greatest(total.t0, edges[step], rate.t0))) * 1000000{columns}
-    FROM usage AS total
+    SELECT step, total.gpu_share_denominator::text, {price},
+           trunc(sum(extract(epoch FROM {until} - {begin}) * total.count * total.gpu_share_numerator) * 1000000)::text
+           {columns}
+    FROM usage AS total {cut}
+    GROUP BY step, total.gpu_share_denominator, price{columns}
+"""
+_CUT = {
+    "cut": """
     CROSS JOIN LATERAL generate_series(width_bucket(total.t0, edges), width_bucket(total.t1, edges)) AS step
     LEFT JOIN rate ON rate.flavor = total.flavor
         AND rate.t0 < least(total.t1, edges[step + 1]) AND rate.t1 > greatest(total.t0, edges[step])
-    GROUP BY step, total.gpu_share_numerator, total.gpu_share_denominator, price{columns}
-"""
+    """,
+    "begin": "greatest(total.t0, edges[step], rate.t0)",
+    "until": "least(total.t1, edges[step + 1], rate.t1)",
+    "price": "(CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END)::text AS price",
+}
 _ROLLED_UP = """
     UNION ALL
-    SELECT step, 1, total.denominator, total.price, sum(total.amount){columns}
+    SELECT step, total.denominator::text, total.price::text, sum(total.amount)::text{columns}
     FROM {rows} WHERE total.category = 'held'{conditions}
     GROUP BY step, total.denominator, total.price{columns}
 """
 
 
-@dataclass(frozen=True)
-class Sum:
-    """The usage of one group in one window. `names` are its values of the requested keys, in their order."""
+class Sum(NamedTuple):
+    """The usage of one group in one window. `names` are its values of the requested keys, in their order.
+
+    What was used, and what of it has no price, are whole numbers, of which `per_gpu_hour` are one GPU-hour. The cost
+    of so many is PRICE_UNITS for each unit of the currency.
+    """
 
     window: Window
     names: tuple[str, ...]
-    usage: RatedUsage
+    used: int = 0
+    unpriced: int = 0
+    cost: int = 0
+    per_gpu_hour: int = 1
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Return whether something was used, and nothing of it has a price."""
+        return 0 < self.used == self.unpriced
+
+    @property
+    def usage(self) -> RatedUsage:
+        """Return the same in GPU-hours and the currency."""
+        hours, unpriced = Fraction(self.used, self.per_gpu_hour), Fraction(self.unpriced, self.per_gpu_hour)
+        return RatedUsage(hours, unpriced, Fraction(self.cost, self.per_gpu_hour * PRICE_UNITS))
 
 
 def sums(
@@ -94,36 +118,49 @@ def sums(
         "columns": "".join(f", {_column(key)}" for key in keys),
         "conditions": "".join(f" AND {_column(key)} = ANY(%({key})s)" for key in where),
     }
-    rows = [rolled_up.DAYS, rolled_up.HOURS] if {*keys, *where} <= SHARED else [rolled_up.ACCOUNTS]
-    query = _QUERY.format(pieces=rolled_up.PIECES, **words)
+    with_days = {*keys, *where} <= SHARED
+    rows = [rolled_up.DAYS, rolled_up.HOURS] if with_days else [rolled_up.ACCOUNTS]
+    query = _QUERY.format(pieces=rolled_up.PIECES, crowding=crowded_gpus.CROWDING, **words, **_CUT)
+    query += crowded_gpus.SINGLE_USES.format(**words, **_CUT)
     query += "".join(_ROLLED_UP.format(rows=each, **words) for each in rows)
-    bounds: dict[str, Any] = {"edges": list(edges), "first": edges[0], "last": min(now, edges[-1])}
+    bounds = rolled_up.bounds(edges, now, with_days=with_days)
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
-        fetched = cursor.fetchall()
-    amounts: dict[tuple[int, tuple[str, ...]], dict[tuple[Fraction | None, int], int]] = {}
-    prices: dict[Decimal | None, Fraction | None] = {None: None}
-    for step, numerator, denominator, price, microseconds, *names in fetched:
-        group = amounts.setdefault((step, tuple(name or UNALLOCATED for name in names)), defaultdict(int))
-        if price not in prices:
-            prices[price] = Fraction(price)
-        group[prices[price], int(denominator)] += numerator * int(microseconds)
-    found = {key: _rated(group) for key, group in amounts.items()}
-    return [
-        Sum(Window(edges[step - 1], edges[step]), names, usage)
-        for (step, names), usage in found.items()
-        if usage.gpu_hours
-    ]
+        return _added_up(edges, crowded_gpus.charged(cursor.fetchall()))
 
 
-def _rated(amounts: Mapping[tuple[Fraction | None, int], int]) -> RatedUsage:
-    """Return GPU-microseconds by price and denominator as usage. They are added as integers, since there are many."""
-    base = lcm(*(denominator for _, denominator in amounts))
-    by_price: dict[Fraction | None, int] = defaultdict(int)
-    for (price, denominator), amount in amounts.items():
-        by_price[price] += amount * (base // denominator)
-    parts = (rated(Fraction(amount, base * MICROSECONDS_PER_HOUR), price) for price, amount in by_price.items())
-    return reduce(add, parts)
+def total(found: Sequence[Sum], window: Window) -> Sum:
+    """Return the sum of what `sums` has found."""
+    used, unpriced = sum(one.used for one in found), sum(one.unpriced for one in found)
+    return Sum(window, (), used, unpriced, sum(one.cost for one in found), found[0].per_gpu_hour if found else 1)
+
+
+def _added_up(edges: Sequence[datetime], fetched: Sequence[tuple[Any, ...]]) -> list[Sum]:
+    """Return the rows of the query by window and names.
+
+    There are many rows, of few denominators and prices. So numbers come as text, and are multiplied up to the common
+    denominator of all rows and added as integers.
+    """
+    scales = {row[1:3] for row in fetched}
+    base = lcm(*(int(denominator) for denominator, _ in scales))
+    factors = {one: (base // int(one[0]), None if one[1] is None else _price_units(one[1])) for one in scales}
+    windows = [Window(*bounds) for bounds in pairwise(edges)]
+    found: dict[tuple[Any, ...], Sum] = {}
+    for row in fetched:
+        factor, price = factors[row[1:3]]
+        used = int(row[3]) * factor
+        unpriced, cost = (used, 0) if price is None else (0, used * price)
+        key = row[:1] + row[4:]
+        if known := found.get(key):
+            used, unpriced, cost = used + known.used, unpriced + known.unpriced, cost + known.cost
+        if used:
+            names = row[4:] if "" not in row else tuple(name or UNALLOCATED for name in row[4:])
+            found[key] = Sum(windows[row[0] - 1], names, used, unpriced, cost, base * MICROSECONDS_PER_HOUR)
+    return list(found.values())
+
+
+def _price_units(price: str) -> int:
+    return int(Decimal(price) * PRICE_UNITS)
 
 
 def _column(key: str) -> str:

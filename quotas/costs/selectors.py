@@ -17,11 +17,11 @@ from quotas.catalog.models import Offering
 from quotas.costs import fleet_costs, ledger, rates, rating, windows
 from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.costs.rating import RatedUsage, Rates, Usage, Window
+from quotas.metering import charged_intervals, ledger_starts
+from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
-
-NO_PRICE_YET = "EUR"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class CostRow:
 
     `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
     without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
-    are "0" for who does not see the whole fleet, and None without a price, or if too much is not rolled up yet.
+    are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
+    recorded, or if too much is not rolled up yet.
     """
 
     name: str
@@ -78,7 +79,8 @@ COLUMNS = {
 class Costs:
     """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them.
 
-    `total` is without the unpriced GPU-hours, and None if those are all there are.
+    `total` is without the unpriced GPU-hours, and None if those are all there are. `capacity_recorded_since` is by
+    cluster, None where none is recorded; empty for who does not see the whole fleet.
     """
 
     window: Window
@@ -87,11 +89,12 @@ class Costs:
     gpu_hours: str
     unpriced_gpu_hours: str
     total: str | None
+    capacity_recorded_since: Mapping[str, datetime | None]
 
 
 def currency() -> str:
     """Return the currency of all prices."""
-    return Price.objects.values_list("currency", flat=True).first() or NO_PRICE_YET
+    return Price.objects.values_list("currency", flat=True).first() or rates.NO_PRICE_YET
 
 
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
@@ -99,9 +102,13 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     absent.
     """
     listed = list(offerings)
-    prices = rates.by_flavor(offering.flavor.name for offering in listed)
+    return slice_prices(listed, rates.by_flavor(offering.flavor.name for offering in listed), at)
+
+
+def slice_prices(offerings: Iterable[Offering], prices: Rates, at: datetime) -> dict[str, Fraction]:
+    """Return the price of one slice for one hour at `at`, by offering key; offerings without a price are absent."""
     found = {}
-    for offering in listed:
+    for offering in offerings:
         price = rating.rate_at(prices.get(offering.flavor.name, ()), at)
         if price is not None:
             found[offering.key] = price * offering.gpu_share
@@ -109,24 +116,27 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
 
 
 def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
-    """Return what each allocation or Job is charged for until `now`, exact, in two queries; zero for those never
-    held.
+    """Return what each allocation or Job is charged for until `now`, exact, in two queries and one more if any holds
+    named devices; zero for those never held.
     """
-    return dict.fromkeys(holder_ids, NO_CHARGE) | charges(UsageInterval.objects.filter(holder_id__in=holder_ids), now)
+    intervals = list(UsageInterval.objects.filter(holder_id__in=holder_ids))
+    prices = rates.by_flavor(row.flavor for row in intervals)
+    return dict.fromkeys(holder_ids, NO_CHARGE) | charges(intervals, prices, now)
 
 
-def charges(intervals: Iterable[UsageInterval], now: datetime) -> dict[UUID, Charge]:
-    """Return what the holders of the intervals are charged for until `now`, exact, in one query for the prices."""
+def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime) -> dict[UUID, Charge]:
+    """Return what the holders of the intervals are charged for until `now`, exact; one query if there are any named
+    devices, for the other uses of their GPUs.
+    """
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
-    for row in intervals:
-        usage = Usage(row.flavor, row.gpus, row.start, row.end, is_charged=not row.uncharged)
+    for row, start, end, gpus in charged_intervals.until(intervals, now):
+        usage = Usage(row.flavor, gpus, start, end, is_charged=not row.uncharged)
         found[row.holder_id].append((usage, row.unused))
-    prices = rates.by_flavor({usage.flavor for rows in found.values() for usage, _ in rows})
     charged = {}
     for key, rows in found.items():
         rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
-        used = rating.gpu_hours((usage for usage, unused in rows if not unused), None, now)
-        charged[key] = Charge(rated.gpu_hours, used, rated.unpriced_gpu_hours, rated.cost)
+        unused = rating.gpu_hours((usage for usage, is_unused in rows if is_unused), None, now)
+        charged[key] = Charge(rated.gpu_hours, rated.gpu_hours - unused, rated.unpriced_gpu_hours, rated.cost)
     return charged
 
 
@@ -172,17 +182,22 @@ def costs(
     edges = [window.start, window.end] if accumulate else windows.midnights(window)
     keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
+    whole, unit = ledger.total(found, window).usage, currency()
     others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
-    known = {(group.window, group.names) for group in found}
-    found += [ledger.Sum(*group, RatedUsage()) for group in others or () if group not in known]
-    found.sort(key=lambda group: (group.window.start, -group.usage.priced_cost, group.names))
-    unit, whole = currency(), sum((group.usage for group in found), RatedUsage())
-    hours = _rounded([group.usage.gpu_hours for group in found], money.HOURS_PLACES)
-    unpriced = _rounded([group.usage.unpriced_gpu_hours for group in found], money.HOURS_PLACES)
-    amounts = _rounded([group.usage.priced_cost for group in found], money.MONEY_PLACES)
-    rows = [
-        _row(*parts, unit, _not_held(others, parts[0])) for parts in zip(found, hours, unpriced, amounts, strict=True)
+    since = ledger_starts.capacity_recorded_since() if fleet else {}
+    if others:
+        known = {group[:2] for group in found}
+        found += [ledger.Sum(*group) for group in others if group not in known]
+    found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
+    hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
+    unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
+    amounts = _rounded([group.cost for group in found], whole.priced_cost, money.MONEY_PLACES)
+    columns = [
+        _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
+        for one in found
     ]
+    parts = zip(found, hours, unpriced, amounts, strict=True)
+    rows = [_row(*amount, unit, more) for amount, more in zip(parts, columns, strict=True)]
     return Costs(
         window=window,
         currency=unit,
@@ -190,13 +205,14 @@ def costs(
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
         total=None if whole.cost is None else money.text(whole.cost),
+        capacity_recorded_since={one: at for one, at in since.items() if one in kept.get("cluster", since)},
     )
 
 
 def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
-    if others is None:
-        return dict.fromkeys(COLUMNS.values())
+    if not others:
+        return {} if others is not None else dict.fromkeys(COLUMNS.values())
     costs = {category: usage.cost for category, usage in others.get((row.window, row.names), {}).items()}
     return {COLUMNS[one]: None if cost is None else money.text(cost) for one, cost in costs.items()}
 
@@ -204,12 +220,12 @@ def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row:
 def _row(
     group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str, others: Mapping[str, Any]
 ) -> CostRow:
-    cost = None if group.usage.cost is None else str(amount)
+    cost = None if group.is_unpriced else str(amount)
     return CostRow(
         name="/".join(group.names) or "all",
         window=group.window,
         gpu_hours=str(hours),
-        unpriced_gpu_hours=str(unpriced) if group.usage.unpriced_gpu_hours else money.hours_text(0),
+        unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
         cost=cost,
         total=cost,
         currency=unit,
@@ -223,6 +239,6 @@ def _check(field: str, keys: Sequence[str]) -> None:
         raise Invalid({field: [f"{', '.join(unknown)} cannot be used. Use any of {', '.join(ledger.KEYS)}."]})
 
 
-def _rounded(amounts: Sequence[Fraction], places: int) -> list[Decimal]:
-    total = sum(amounts, Fraction(0))
+def _rounded(amounts: Sequence[int], total: Fraction, places: int) -> list[Decimal]:
+    """Return the parts of the total in proportion to the amounts."""
     return money.split(total, amounts, places) if total else [Decimal(money.text(0, places))] * len(amounts)

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
-from quotas.limits.models import ENFORCED_BY_KUEUE, FRACTION_BASE, Limit, LimitUse
+from quotas.limits.models import ENFORCED_BY_KUEUE, FRACTION_BASE, OF_A_DEPARTMENT, Limit, LimitUse
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,17 @@ def fraction_units(amount: Fraction) -> int:
 
 
 def applicable_limits(
-    teams: Collection[Team], departments: Collection[int], user: User | None = None, project: Project | None = None
+    teams: Collection[Team],
+    departments: Collection[int] | None,
+    user: User | None = None,
+    project: Project | None = None,
 ) -> QuerySet[Limit]:
     """Return the counted limits that apply to members of these teams: the project's, the person's in the teams, the
-    teams' and their departments' (ids); with their names, in the order in which they are locked.
+    teams' and their departments' (ids; None: those of all departments); with their names, in the order in which they
+    are locked.
     """
-    holders = Q(team__in=teams, user=None) | Q(department__in=departments)
+    of_departments = OF_A_DEPARTMENT if departments is None else Q(department__in=departments)
+    holders = Q(team__in=teams, user=None) | of_departments
     if user is not None:
         holders |= Q(team__in=teams, user=user)
     if project is not None:

@@ -1,12 +1,12 @@
 """Reads quotas of departments and teams, and the Kueue objects they become."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from django.db.models import QuerySet
 
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Batch, Columns, Compiled, Rows, compiled
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -85,14 +85,35 @@ class QuotaSnapshot:
 
 
 def quota_snapshot() -> QuotaSnapshot:
-    rows = Limit.objects.filter(ENFORCED_BY_KUEUE).select_related("department", "team", "pool")
-    departments, teams, limits = read_tables(
-        Rows(Department.objects.order_by("slug")),
-        Rows(Team.objects.select_related("department").order_by("slug")),
-        Rows(rows),
+    return read_quotas(Batch())()
+
+
+def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
+    """Add the quotas to the batch; return the function that returns them."""
+    departments, teams, limits = (batch.add(part) for part in _parts())
+
+    def snapshot() -> QuotaSnapshot:
+        department_of = {one.pk: one for one in departments()}
+        for team in teams():
+            team.department = department_of[team.department_id]
+        quotas = {
+            (names.cluster_queue(team) if team else names.cohort(department), pool): Quota(*amounts)
+            for department, team, pool, *amounts in limits()
+        }
+        return QuotaSnapshot(tuple(departments()), tuple(teams()), quotas)
+
+    return snapshot
+
+
+@cache
+def _parts() -> tuple[Compiled, ...]:
+    rows = Limit.objects.filter(ENFORCED_BY_KUEUE).order_by()
+    columns = ("department__slug", "team__slug", "pool__key", "nominal", "borrowing", "lending")
+    return (
+        compiled(Rows(Department.objects.order_by("slug"))),
+        compiled(Rows(Team.objects.order_by("slug"))),
+        compiled(Columns(rows, columns)),
     )
-    quotas = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in limits if row.pool}
-    return QuotaSnapshot(tuple(departments), tuple(teams), quotas)
 
 
 def pools_with_quota(team: Team) -> set[int]:
@@ -111,9 +132,8 @@ def below(department: Department) -> set[int]:
     return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))
 
 
-def tree_of(department: int) -> set[int]:
-    """Return the ids of all departments that lend to each other with this one. One query."""
-    parents = dict(Department.objects.values_list("pk", "parent_id"))
+def tree_of(department: int, parents: Mapping[int, int | None]) -> set[int]:
+    """Return the ids of all departments that lend to each other with this one; ``parents`` are of all departments."""
     root = department
     while (parent := parents[root]) is not None:
         root = parent

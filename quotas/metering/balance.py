@@ -1,7 +1,7 @@
 """Checks that the ledger of a cluster adds up in an hour, account by account.
 
 1. The parts of an account add up to its capacity, as the database sums it.
-2. Uses of a physical GPU are charged at most one GPU at every moment.
+2. Uses of a physical GPU take at most one GPU at every moment.
 3. No part but variance is negative.
 4. No slot is held twice at a time, and no unit of capacity is counted twice.
 """
@@ -94,7 +94,7 @@ def check_parts(key: AccountKey, found: Collection[Part], capacity: Fraction) ->
 
 
 def check_uses(key: AccountKey, uses: Iterable[UsageSpan], start: datetime, end: datetime) -> Iterator[Failure]:
-    """Yield a failure if uses of a physical GPU are charged more than one GPU at a moment of ``[start, end)``."""
+    """Yield a failure if uses of a physical GPU take more than one GPU at a moment of ``[start, end)``."""
     changes: dict[datetime, list[tuple[bool, UsageSpan]]] = defaultdict(list)
     for use in uses:
         begin, until = max(use.start, start), min(use.end or end, end)
@@ -109,7 +109,7 @@ def check_uses(key: AccountKey, uses: Iterable[UsageSpan], start: datetime, end:
                 running[use.key] = use
             else:
                 running.pop(use.key, None)
-        total = _charged_together(running.values())
+        total = _taken_together(running.values())
         if total > most:
             most, moment = total, at
     if moment is not None:
@@ -117,19 +117,17 @@ def check_uses(key: AccountKey, uses: Iterable[UsageSpan], start: datetime, end:
         yield failure(Check.USES_FIT_GPU, key, "at most 1", str(most), words)
 
 
-def _charged_together(uses: Iterable[UsageSpan]) -> Fraction:
-    """Return what uses of one GPU are charged at a time.
+def _taken_together(uses: Iterable[UsageSpan]) -> Fraction:
+    """Return what uses of one GPU take at a time.
 
-    What is held counts as it is charged. An unmanaged MIG slice counts as it would be: at most what the others leave,
-    if they leave anything (ADR 12). Its weight alone may add up to more than the GPU on mixed layouts.
+    What they are charged is never more than the GPU, so it shows nothing. A MIG slice takes at most what the others
+    leave, since layouts that NVIDIA allows may add up to more than the GPU, but each slice of one leaves something to
+    the next (ADR 35). All else takes its weight, and so does a slice for which nothing is left.
     """
     total = ZERO
-    for use in sorted(uses, key=lambda use: (use.category != Category.HELD, use.start, use.key)):
-        charge = use.weight if use.charge is None else use.charge
+    for use in sorted(uses, key=lambda use: use.rank):
         left = 1 - total
-        if use.category != Category.HELD and left > 0 and layouts.label_of_device(use.device):
-            charge = min(charge, left)
-        total += charge
+        total += min(use.weight, left) if left > 0 and layouts.label_of_device(use.device) else use.weight
     return total
 
 

@@ -72,7 +72,8 @@ def record(
             for unit in begun
         )
         if changed:
-            dirty_hours.mark(cluster, at)
+            # What ends without a value counts from its start on: as not offered.
+            dirty_hours.mark(cluster, min([at, *(rows[unit].start for unit in ended if rows[unit].value is None)]))
     return len(ended) + len(begun)
 
 

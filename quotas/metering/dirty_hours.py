@@ -10,7 +10,7 @@ from django.db import connection
 
 from portal.core import clock
 from quotas.metering.hours import HOUR, hour_of
-from quotas.metering.proofs import first_hours
+from quotas.metering.ledger_starts import first_hours
 
 DELAY = timedelta(minutes=5)
 """How long after its end an hour is rolled up at the earliest."""

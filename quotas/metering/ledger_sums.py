@@ -14,6 +14,7 @@ from quotas.metering.accounts import AccountKey
 from quotas.metering.parts import MICROSECONDS_PER_HOUR
 
 # Before the cluster's capacity was recorded there was as much as was held. What ended without a value is a GPU a unit.
+# The resource of a use is that of its start: of the version before it, else of the first.
 _CAPACITY = """
     WITH known AS (SELECT min(start) AS since FROM metering_capacityinterval WHERE cluster = %(cluster)s),
     spans AS (
@@ -26,13 +27,22 @@ _CAPACITY = """
         UNION ALL
         SELECT usage.flavor, CASE WHEN usage.is_device THEN usage.node ELSE '' END,
                CASE WHEN usage.is_device THEN split_part(split_part(usage.slot, '/', 3), '-mig-', 1)
-                    ELSE coalesce(offering.resource, '') END,
+                    ELSE coalesce(CASE WHEN version.id IS NULL THEN offering.resource ELSE version.resource END, '')
+               END,
                usage.gpu_share_numerator, usage.gpu_share_denominator, usage.count, usage.start,
                least(usage."end", known.since)
         FROM (SELECT *, node <> '' AND split_part(slot, '/', 2) = node AS is_device
               FROM metering_usageinterval) AS usage
         CROSS JOIN known
         LEFT JOIN catalog_offering AS offering ON offering.key = usage.offering
+        LEFT JOIN LATERAL (
+            SELECT one.id, one.document -> 'slices' -> split_part(usage.offering, '/', 2) ->> 'resource' AS resource
+            FROM catalog_flavorversion AS one JOIN catalog_flavor AS flavor ON flavor.id = one.flavor_id
+            WHERE flavor.name = usage.flavor
+            ORDER BY one.since <= usage.start DESC, abs(extract(epoch FROM one.since - usage.start)),
+                     CASE WHEN one.since <= usage.start THEN -one.id ELSE one.id END
+            LIMIT 1
+        ) AS version ON true
         WHERE usage.cluster = %(cluster)s AND (known.since IS NULL OR known.since > greatest(usage.start, %(first)s))
               AND usage.start < %(last)s AND (usage."end" IS NULL OR usage."end" > %(first)s)
     )

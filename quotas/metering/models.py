@@ -33,6 +33,9 @@ class UsageInterval(AppendOnly):
     of a queued Job requests. What a Job has reserved beyond the use of its pods is `unused`, in a slot of the Job for
     each flavor and resource.
 
+    The `gpu_share` is what one slice takes of a GPU. What is charged of it follows from the other uses of the GPU
+    (`gpu_shares`).
+
     `source_start` and `source_end` name the observation that is the evidence. An `estimated` bound is the last sighting
     before an unobserved change.
     """
@@ -92,6 +95,8 @@ class UsageInterval(AppendOnly):
             models.Index(fields=("end", "start"), name="usage_window"),
             models.Index(fields=("team", "start"), name="usage_team_window"),
             models.Index(fields=("slot", "-end"), name="usage_slot_end"),
+            models.Index(fields=("node", "end"), condition=~Q(node=""), name="usage_node_end"),
+            models.Index(fields=("cluster", "start"), name="usage_cluster_start"),
         ]
 
     def __str__(self) -> str:
@@ -102,12 +107,20 @@ class UsageInterval(AppendOnly):
         """Return the name of the held device, without the share of one that serves several; empty if none is
         named.
         """
-        return self.slot.split("/")[2] if self.node and self.slot.split("/")[1] == self.node else ""
+        return device_of_slot(self.slot, self.node)
 
     @property
     def gpus(self) -> Fraction:
-        """Return the whole-GPU equivalents held: the share of one slice times the count."""
+        """Return the whole-GPU equivalents that are taken: the share of one slice times the count."""
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count
+
+
+def device_of_slot(slot: str, node: str) -> str:
+    """Return the name of the device in a slot on the node, without the share of one that serves several; empty if the
+    slot names none.
+    """
+    parts = slot.split("/")
+    return parts[2] if node and parts[1] == node else ""
 
 
 class CapacityInterval(AppendOnly):
@@ -183,6 +196,7 @@ class CapacityInterval(AppendOnly):
             models.Index(fields=("end", "start"), name="capacity_window"),
             models.Index(fields=("cluster",), condition=Q(offered=None), name="capacity_without_value"),
             models.Index(fields=("cluster", "node", "kind", "name", "-end"), name="capacity_unit_end"),
+            models.Index(fields=("cluster", "start"), name="capacity_cluster_start"),
         ]
 
     def __str__(self) -> str:

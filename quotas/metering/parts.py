@@ -4,20 +4,23 @@ An account is a physical GPU, or the units of one resource where Kubernetes name
 
     capacity = held + unmanaged + unavailable + stranded + idle + variance
 
-1. Each use is charged its weight, and on a physical GPU at most what the uses before it leave (``charges``).
+1. Each use is charged its weight, and on a physical GPU at most what the uses before it leave (``gpu_shares``).
 2. What is in use blocks ``min(capacity, sum of weights)``. Variance is what is blocked less what is charged, the one
-   part with a sign: MIG profiles whose parts add up to more than the GPU, and use beyond capacity that is gone.
+   part with a sign: it is negative for use beyond capacity that is gone.
 3. Of the rest, what is unhealthy or not offered is unavailable; what no offered slice fits is stranded; the rest idle.
 """
 
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from itertools import chain, pairwise
+
+from quotas.metering import gpu_shares
+from quotas.metering.gpu_shares import ONE
 
 ZERO = Fraction(0)
 MICROSECOND = timedelta(microseconds=1)
@@ -33,22 +36,28 @@ class Category(StrEnum):
     VARIANCE = "variance"
 
 
+Fits = Callable[[tuple[str, ...]], Fraction]
+"""Returns the most of a GPU that offered slices can take together beside these devices."""
+
+
 @dataclass(frozen=True)
 class CapacitySpan:
     """``gpus`` that exist in ``[start, end)``, of which ``unavailable`` cannot be used; ``end`` is None while they
-    exist.
+    exist. ``fits`` is None where every free unit can be had.
     """
 
     start: datetime
     end: datetime | None
     gpus: Fraction
     unavailable: Fraction = ZERO
+    fits: Fits | None = None
 
 
 @dataclass(frozen=True)
 class UsageSpan:
     """A use in ``[start, end)`` that takes ``weight`` of a GPU. ``key`` is its own in the account, ``device`` what it
-    uses, where Kubernetes says. ``charge`` is what it is charged, None where ``charges`` says it.
+    uses, where Kubernetes says. ``began`` is when it did where this is a piece of it; ``slot`` and ``fact`` decide
+    between uses that began at once (``gpu_shares.rank``).
     """
 
     key: str
@@ -57,7 +66,14 @@ class UsageSpan:
     weight: Fraction
     category: Category = Category.HELD
     device: str = ""
-    charge: Fraction | None = None
+    began: datetime | None = None
+    slot: str = ""
+    fact: str = ""
+
+    @property
+    def rank(self) -> tuple[bool, datetime, str, str]:
+        is_held = self.category == Category.HELD
+        return gpu_shares.rank(self.began or self.start, self.slot, self.fact or self.key, is_held=is_held)
 
 
 @dataclass(frozen=True)
@@ -75,39 +91,13 @@ class Part:
         return self.gpus * Fraction((self.end - self.start) // MICROSECOND, MICROSECONDS_PER_HOUR)
 
 
-Fits = Callable[[tuple[str, ...]], Fraction]
-"""Returns the most of a GPU that offered slices can take together beside these devices."""
-
-
 @dataclass(frozen=True)
 class Account:
-    """The capacity of an account and its uses. ``fits`` is None where every free unit can be had.
-
-    Of a physical GPU it has the uses before the window too: what later ones are charged depends on them.
-    """
+    """The capacity of an account and its uses."""
 
     capacity: Sequence[CapacitySpan]
     uses: Sequence[UsageSpan]
     is_gpu: bool = False
-    fits: Fits | None = None
-
-
-def charges(uses: Iterable[UsageSpan]) -> dict[str, Fraction]:
-    """Return what each use of one physical GPU is charged, by key.
-
-    That is its weight, but at most what the uses that began before it leave of the GPU at its start; of uses that begin
-    at the same time the smaller key is first. A use for which nothing is left is charged its weight. The order in which
-    uses were recorded has no influence.
-    """
-    found: dict[str, Fraction] = {}
-    before: list[UsageSpan] = []
-    for use in sorted(uses, key=lambda use: (use.start, use.key)):
-        before = [other for other in before if other.end is None or other.end > use.start]
-        left = 1 - sum((found[other.key] for other in before), ZERO)
-        by_rule = min(use.weight, left) if left > 0 else use.weight
-        found[use.key] = by_rule if use.charge is None else use.charge
-        before.append(use)
-    return found
 
 
 def split(account: Account, start: datetime, end: datetime) -> list[Part]:
@@ -115,22 +105,15 @@ def split(account: Account, start: datetime, end: datetime) -> list[Part]:
 
     Moments at which nothing changed are not in the result: equal parts that adjoin are one.
     """
-    charged = charges(account.uses) if account.is_gpu else {use.key: _charge(use) for use in account.uses}
-    found = [
-        Part(begin, until, use.category, charged[use.key], use.key)
-        for use in account.uses
-        for begin, until in _within(use, start, end)
-        if charged[use.key]
-    ]
     rest: dict[Category, list[Part]] = defaultdict(list)
-    for begin, until, there in _moments(account, charged, start, end):
-        for category, gpus in _not_charged(there, account.fits).items():
+    for begin, until, there in _moments(account, start, end):
+        for category, gpus in _not_charged(there, is_gpu=account.is_gpu).items():
             parts = rest[category]
             if parts and (parts[-1].end, parts[-1].gpus) == (begin, gpus):
                 parts[-1] = replace(parts[-1], end=until)
             elif gpus:
                 parts.append(Part(begin, until, category, gpus))
-    return sorted(chain(found, *rest.values()), key=lambda p: (p.start, p.category, p.key))
+    return sorted(chain(_charged(account, start, end), *rest.values()), key=lambda p: (p.start, p.category, p.key))
 
 
 def gpu_hours(parts: Iterable[Part]) -> dict[Category, Fraction]:
@@ -150,8 +133,16 @@ def capacity_hours(account: Account, start: datetime, end: datetime) -> Fraction
     return total
 
 
-def _charge(use: UsageSpan) -> Fraction:
-    return use.weight if use.charge is None else use.charge
+def _charged(account: Account, start: datetime, end: datetime) -> Iterator[Part]:
+    """Yield what the uses of the account are charged in ``[start, end)``."""
+    if account.is_gpu:
+        for share in gpu_shares.of_gpu(account.uses, start, end):
+            yield Part(share.start, share.end, share.use.category, share.gpus, share.use.key)
+        return
+    for use in account.uses:
+        for begin, until in _within(use, start, end):
+            if use.weight:
+                yield Part(begin, until, use.category, use.weight, use.key)
 
 
 @dataclass
@@ -161,16 +152,17 @@ class _Totals:
     gpus: Fraction = ZERO
     unavailable: Fraction = ZERO
     weight: Fraction = ZERO
-    charged: Fraction = ZERO
     devices: list[str] = field(default_factory=list)
+    fits: list[Fits] = field(default_factory=list)
 
-    def change(self, one: CapacitySpan | UsageSpan, sign: int, charged: Mapping[str, Fraction]) -> None:
+    def change(self, one: CapacitySpan | UsageSpan, sign: int) -> None:
         if isinstance(one, CapacitySpan):
             self.gpus += sign * one.gpus
             self.unavailable += sign * one.unavailable
+            if one.fits:
+                (self.fits.append if sign > 0 else self.fits.remove)(one.fits)
         else:
             self.weight += sign * one.weight
-            self.charged += sign * charged[one.key]
             if sign > 0:
                 insort(self.devices, one.device)
             else:
@@ -184,9 +176,7 @@ def _within(one: CapacitySpan | UsageSpan, start: datetime, end: datetime) -> It
         yield begin, until
 
 
-def _moments(
-    account: Account, charged: Mapping[str, Fraction], start: datetime, end: datetime
-) -> Iterator[tuple[datetime, datetime, _Totals]]:
+def _moments(account: Account, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime, _Totals]]:
     """Yield the spans of ``[start, end)`` in which nothing changes, each with what there is."""
     changes: dict[datetime, list[tuple[CapacitySpan | UsageSpan, int]]] = defaultdict(list)
     intervals: list[CapacitySpan | UsageSpan] = [*account.capacity, *account.uses]
@@ -197,18 +187,19 @@ def _moments(
     there = _Totals()
     for begin, until in pairwise(sorted(changes)):
         for one, sign in changes[begin]:
-            there.change(one, sign, charged)
+            there.change(one, sign)
         yield begin, until, there
 
 
-def _not_charged(there: _Totals, fits: Fits | None) -> dict[Category, Fraction]:
+def _not_charged(there: _Totals, *, is_gpu: bool) -> dict[Category, Fraction]:
+    charged = min(ONE, there.weight) if is_gpu else there.weight
     blocked = min(there.gpus, there.weight)
     unavailable = min(there.unavailable, there.gpus - blocked)
     free = there.gpus - blocked - unavailable
-    usable = fits(tuple(there.devices)) if fits and free else free
+    usable = there.fits[-1](tuple(there.devices)) if there.fits and free else free
     idle = min(free, usable)
     return {
-        Category.VARIANCE: blocked - there.charged,
+        Category.VARIANCE: blocked - charged,
         Category.UNAVAILABLE: unavailable,
         Category.STRANDED: free - idle,
         Category.IDLE: idle,

@@ -14,7 +14,7 @@ from portal.tenants.access import Person
 from quotas.metering import balance
 from quotas.metering.balance import Failure, HourBalance
 from quotas.metering.hours import HOUR, hour_of
-from quotas.metering.models import BalanceProof, CapacityInterval, UsageInterval
+from quotas.metering.models import BalanceProof
 from quotas.metering.parts import Category
 
 UNITS = 10**money.HOURS_PLACES
@@ -90,15 +90,6 @@ def in_window(user: Person, start: datetime, end: datetime) -> QuerySet[BalanceP
     Raises Forbidden for everybody else.
     """
     return access.for_platform(user, BalanceProof.objects.filter(hour__gte=hour_of(start), hour__lt=end))
-
-
-def first_hours() -> dict[str, datetime]:
-    """Return the hour of the first interval of each cluster that has any; two queries."""
-    found: dict[str, datetime] = {}
-    for rows in (CapacityInterval.objects.order_by(), UsageInterval.objects.order_by()):
-        for cluster, start in rows.values_list("cluster").annotate(Min("start")):
-            found[cluster] = min(start, found.get(cluster, start))
-    return {cluster: hour_of(start) for cluster, start in found.items()}
 
 
 def proved(cluster: str) -> Mapping[datetime, bool]:

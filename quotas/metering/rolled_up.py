@@ -1,51 +1,73 @@
 """Which part of a window the roll-ups answer, and what they have of the fleet in it.
 
-A query that begins with ``PIECES`` has the parameters ``edges`` (moments in order), ``first`` (the first of them) and
-``last`` (up to which is asked). Step n is the time from edge n to edge n + 1.
+A query that begins with ``PIECES`` has the parameters of ``bounds``. Step n is the time from edge n to edge n + 1.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
-from quotas.metering import proofs
-from quotas.metering.hours import DAY
+from quotas.metering import ledger_starts
+from quotas.metering.hours import DAY, day_of
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
 
 MAX_REST = 7 * DAY
 """The most time of all clusters that is read from the ledger, which takes long."""
 
+MIDNIGHT = "timestamptz '2000-01-01 00:00:00+00'"
+"""A midnight in UTC: days are counted from it, since all of them have 24 hours."""
+
 # An hour, or a day, is taken only if it is within one step; an hour of such a day is not taken once more. The rest of
 # each cluster is what lies between them, after the empty piece at the start.
-PIECES = """
-    WITH rolled_up_hour AS MATERIALIZED (
-        SELECT cluster, hour, width_bucket(hour, %(edges)s::timestamptz[]) AS step
+# Totals are joined by spans: the adjoining days, or hours, of a step that the same clusters have rolled up. A row is
+# then compared with two bounds, and its step is not computed.
+_SPAN = """
+    {name}_span AS MATERIALIZED (
+        SELECT step, t0, t1, array_agg(cluster) AS clusters
+        FROM (
+            SELECT step, cluster, min({name}) AS t0, max({name}) + interval '{length}' AS t1
+            FROM (
+                SELECT *, {name} - row_number() OVER (PARTITION BY cluster, step ORDER BY {name}) * interval '{length}'
+                          AS adjoining
+                FROM rolled_up_{name}
+            ) AS numbered
+            GROUP BY step, cluster, adjoining
+        ) AS span
+        GROUP BY step, t0, t1
+    )"""
+_DAY_SPAN, _HOUR_SPAN = _SPAN.format(name="day", length="24 hours"), _SPAN.format(name="hour", length="1 hour")
+_PIECES = """
+    WITH clean_hour AS MATERIALIZED (
+        SELECT cluster, hour, date_bin(interval '24 hours', hour, {midnight}) AS day
         FROM metering_rolleduphour AS rolled_up
         WHERE hour >= %(first)s AND hour <= %(last)s::timestamptz - interval '1 hour'
-              AND width_bucket(hour, %(edges)s::timestamptz[])
-                  = width_bucket(hour + interval '1 hour' - interval '1 microsecond', %(edges)s::timestamptz[])
               AND NOT EXISTS (
                   SELECT FROM metering_dirtyhour AS dirty
                   WHERE dirty.hour = rolled_up.hour AND dirty.cluster = rolled_up.cluster
               )
     ),
     rolled_up_day AS MATERIALIZED (
-        SELECT cluster, date_trunc('day', hour, 'UTC') AS day, min(step) AS step
-        FROM rolled_up_hour GROUP BY cluster, day HAVING count(*) = 24 AND min(step) = max(step)
+        SELECT cluster, day, width_bucket(day, %(edges)s::timestamptz[]) AS step FROM clean_hour
+        WHERE day = ANY(%(days)s::timestamptz[]) GROUP BY cluster, day HAVING count(*) = 24
     ),
-    single_hour AS MATERIALIZED (
-        SELECT * FROM rolled_up_hour AS one WHERE NOT EXISTS (
-            SELECT FROM rolled_up_day AS whole
-            WHERE whole.cluster = one.cluster AND whole.day = date_trunc('day', one.hour, 'UTC')
-        )
+    loose_hour AS MATERIALIZED (
+        SELECT cluster, hour FROM clean_hour WHERE (cluster, day) NOT IN (SELECT cluster, day FROM rolled_up_day)
     ),
+    rolled_up_hour AS MATERIALIZED (
+        SELECT cluster, hour, width_bucket(hour, %(edges)s::timestamptz[]) AS step FROM loose_hour
+        WHERE width_bucket(hour, %(edges)s::timestamptz[])
+              = width_bucket(hour + interval '1 hour' - interval '1 microsecond', %(edges)s::timestamptz[])
+    ),
+    {day_span},
+    {hour_span},
     piece AS (
-        SELECT cluster, day AS t0, day + interval '1 day' AS t1 FROM rolled_up_day
-        UNION ALL SELECT cluster, hour, hour + interval '1 hour' FROM single_hour
+        SELECT cluster, day AS t0, day + interval '24 hours' AS t1 FROM rolled_up_day
+        UNION ALL SELECT cluster, hour, hour + interval '1 hour' FROM rolled_up_hour
         UNION ALL SELECT slug, %(first)s::timestamptz, %(first)s::timestamptz FROM clusters_cluster
     ),
     rest AS MATERIALIZED (
@@ -56,22 +78,14 @@ PIECES = """
         ) AS gap WHERE t0 < t1
     )
 """
-
-DAYS = """
-    rolled_up_day JOIN metering_daytotal AS total
-        ON total.cluster = rolled_up_day.cluster AND total.start = rolled_up_day.day
-        AND total.start >= %(first)s AND total.start < %(last)s
+PIECES = _PIECES.format(midnight=MIDNIGHT, day_span=_DAY_SPAN, hour_span=_HOUR_SPAN)
+_TOTALS_OF = """
+    {name}_span JOIN metering_{table} AS total
+        ON total.start >= {name}_span.t0 AND total.start < {name}_span.t1 AND total.cluster = ANY({name}_span.clusters)
 """
-HOURS = """
-    single_hour JOIN metering_hourtotal AS total
-        ON total.cluster = single_hour.cluster AND total.start = single_hour.hour
-        AND total.start >= %(first)s AND total.start < %(last)s
-"""
-ACCOUNTS = """
-    rolled_up_hour JOIN metering_accounthour AS total
-        ON total.cluster = rolled_up_hour.cluster AND total.start = rolled_up_hour.hour
-        AND total.start >= %(first)s AND total.start < %(last)s
-"""
+DAYS = _TOTALS_OF.format(name="day", table="daytotal")
+HOURS = _TOTALS_OF.format(name="hour", table="hourtotal")
+ACCOUNTS = _TOTALS_OF.format(name="hour", table="accounthour")
 
 _FLEET = """
     {pieces}
@@ -107,6 +121,21 @@ class Rest(NamedTuple):
     end: datetime
 
 
+def bounds(edges: Sequence[datetime], last: datetime, *, with_days: bool = True) -> dict[str, Any]:
+    """Return the parameters of ``PIECES`` for the time between ``edges``, moments in order, and until ``last``.
+
+    ``days`` are the UTC days within one step, of which the totals may be read.
+    """
+    first, last = edges[0], min(last, edges[-1])
+    day, days = day_of(first), []
+    while with_days and day + DAY <= last:
+        step = bisect_right(edges, day)
+        if step and bisect_left(edges, day + DAY) == step:
+            days.append(day)
+        day += DAY
+    return {"edges": list(edges), "first": first, "last": last, "days": days}
+
+
 def of_fleet(edges: Sequence[datetime], last: datetime) -> tuple[list[FleetPart], list[Rest]]:
     """Return what is rolled up of the fleet between ``edges`` and until ``last``, and what is not, of the time since
     each cluster's ledger began.
@@ -114,7 +143,7 @@ def of_fleet(edges: Sequence[datetime], last: datetime) -> tuple[list[FleetPart]
     totals = "".join(_TOTALS.format(rows=rows) for rows in (DAYS, HOURS))
     query = _FLEET.format(pieces=PIECES, totals=totals)
     with connection.cursor() as cursor:
-        cursor.execute(query, {"edges": list(edges), "first": edges[0], "last": min(last, edges[-1])})
+        cursor.execute(query, bounds(edges, last))
         fetched = cursor.fetchall()
     parts, gaps = [], []
     for step, cluster, flavor, category, price, denominator, amount, start, end in fetched:
@@ -124,7 +153,7 @@ def of_fleet(edges: Sequence[datetime], last: datetime) -> tuple[list[FleetPart]
         else:
             gaps.append((cluster, start, end))
     if sum((end - start for _, start, end in gaps), timedelta(0)) > MAX_REST:
-        began = proofs.first_hours()
+        began = ledger_starts.first_hours()
         gaps = [(one, max(start, began[one]), end) for one, start, end in gaps if one in began]
     steps = [
         Rest(number, cluster, max(start, edges[number - 1]), min(end, edges[number]))

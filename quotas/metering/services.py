@@ -26,8 +26,8 @@ from quotas.metering.models import UsageInterval
 
 @dataclass(frozen=True)
 class Attribution:
-    """Who an interval is charged to and what is held, as it is now. `gpu_share` is one slice's part of a GPU; `unused`
-    marks what a queued Job has reserved and none of its pods uses.
+    """Who an interval is charged to and what is held, as it is now. `gpu_share` is what one slice takes of a GPU;
+    `unused` marks what a queued Job has reserved and none of its pods uses.
     """
 
     offering: str

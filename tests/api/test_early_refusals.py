@@ -62,6 +62,21 @@ def test_rest_requests_of_who_does_not_wait_are_refused_without_a_query(busy):
     assert len(others) == 0
 
 
+def test_rest_requests_are_refused_without_a_query_from_the_second_refusal_on(busy):
+    rest = client(busy)
+    first = rest.get("/api/v1/offerings")
+    with CaptureQueriesContext(connection) as queries:
+        second = rest.get("/api/v1/offerings")
+    assert (first.status_code, second.status_code, len(queries)) == (429, 429, 0)
+    assert first.json() == second.json()
+
+
+def test_the_first_pages_of_who_does_not_wait_take_only_session_and_person(busy, django_assert_num_queries):
+    browser = browser_of(busy)
+    with django_assert_num_queries(2):
+        assert browser.get("/").status_code == 429
+
+
 def test_who_writes_the_same_token_in_other_ways_is_still_the_same(busy):
     _, token = services.issue_token(busy, "test", [Scope.READ], timedelta(days=1))
     rest = APIClient()

@@ -25,8 +25,8 @@ def test_an_operator_changes_some_kinds_and_others_stay(operator, project):
     answer = put(operator, {"object_limits": {"configmaps": 300, "secrets": None}, "config_size_kib": 64}).json()
     assert (answer["object_limits"]["jobs"], answer["object_limits"]["configmaps"]) == (900, 300)
     assert (answer["object_limits"]["pods"], answer["config_size_kib"]) == (2000, 64)
-    assert answer["object_store_mib"] == 220
-    assert answer["object_store_limit_mib"] == 256
+    assert answer["object_store_mib"] == 282
+    assert answer["object_store_limit_mib"] == 320
     assert Project.objects.get().object_limits == {"jobs": 900, "configmaps": 300}
 
 
@@ -57,8 +57,8 @@ def test_a_change_of_the_numbers_is_another_version(operator, project):
         ({"object_limits": {"jobs": "7"}}, "object_limits.jobs", "whole number"),
         ({"object_limits": {"jobs": 7.5}}, "object_limits.jobs", "whole number"),
         ({"object_limits": [1]}, "object_limits", "JSON object"),
-        ({"object_limits": {"secrets": 5000}}, "object_limits", "at most 543 secrets"),
-        ({"config_size_kib": 1024}, "config_size_kib", "at most a config_size_kib of 237"),
+        ({"object_limits": {"secrets": 5000}}, "object_limits", "at most 555 secrets"),
+        ({"config_size_kib": 1024}, "config_size_kib", "at most a config_size_kib of 241"),
         ({"config_size_kib": 0}, "config_size_kib", "Give 1 to 1024"),
     ],
 )
@@ -93,6 +93,6 @@ def test_a_bound_below_the_defaults_lets_projects_be_made_and_no_number_raised(o
 
 def test_a_bound_below_the_defaults_is_warned_of(settings):
     assert bound_holds_the_defaults() == []
-    settings.PROJECT_STORE_MIB = 187
+    settings.PROJECT_STORE_MIB = 275
     (warning,) = bound_holds_the_defaults()
-    assert "Set it to 214 or more" in (warning.hint or "")
+    assert "Set it to 276 or more" in (warning.hint or "")

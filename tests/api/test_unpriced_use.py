@@ -28,7 +28,7 @@ def fleet_of_two_teams(team, other_team, project):
 
 @pytest.fixture
 def now():
-    with clock.frozen(clock.now().replace(microsecond=0)) as at:
+    with clock.frozen(clock.this_minute()) as at:
         yield at
 
 

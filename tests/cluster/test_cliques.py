@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from allocations.requests import selectors
+from allocations.requests import details
 from deploy.local.fleet import state
 from deploy.local.fleet.api import Api
 from portal.tenants.models import Project, Team, User
@@ -56,7 +56,7 @@ def test_slices_of_two_nodes_are_held_in_one_clique(
     offering: str, quota: None, project: Project, member: User, kubectl: Kubectl, read: Read
 ) -> None:
     row = held(member, project, offering, COUNT, constraints={"spread": True, "same_clique": True})
-    nodes = {device.node for device in selectors.details([row])[row.pk].devices}
+    nodes = {device.node for device in details.by_id([row])[row.pk].devices}
     labels = {n["metadata"]["name"]: n["metadata"]["labels"] for n in read("nodes")["items"]}
     (clique,) = {labels[node][CLIQUE] for node in nodes}
     assert len(nodes) == 2

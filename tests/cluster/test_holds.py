@@ -9,7 +9,7 @@ from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Outcome, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.requests import selectors
+from allocations.requests import details, selectors
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import ended, held, intervals, phase, reason, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
@@ -22,7 +22,7 @@ def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: U
     row = held(member, project, "h100/whole", 2)
     claim = json.loads(kubectl("get", "resourceclaim", row.name, "-n", project.namespace, "-o", "json"))
     results = claim["status"]["allocation"]["devices"]["results"]
-    devices = selectors.details([row])[row.pk].devices
+    devices = details.by_id([row])[row.pk].devices
     assert {(d.node, d.device) for d in devices} == {(r["pool"], r["device"]) for r in results}
     assert len({d.node for d in devices}) == 1
     assert all(d.uuid.startswith("GPU-") for d in devices)
@@ -38,7 +38,7 @@ def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, mem
         "requests.nvidia.com/gpu": "2",
         **{f"requests.{name}": amount for name, amount in share.amounts.items()},
     }
-    assert selectors.details([row])[row.pk].devices == ()
+    assert details.by_id([row])[row.pk].devices == ()
     assert selectors.reservation(row) == "count"
 
 

@@ -1,10 +1,11 @@
 """A member attacks for minutes with ordinary permissions, and another team works as if there were no attack.
 
-    python -m tests.stack tests/cluster/test_hostile_member.py --minutes 10 --seed 3
+    python -m tests.stack tests/cluster/test_hostile_member.py --minutes 10 --compare --seed 3
     python -m tests.stack tests/cluster/test_hostile_member.py --minutes 2 --attacks "full objects,lists"
 
-The other team works first without the attack, then with it: its medians stay within twice the former ones and a quarter
-of a second. All requests come from the seed, each kind of attack from threads of its own, as fast as it is answered.
+With ``--compare`` the other team works for two minutes without the attack first, and its medians with it stay within
+twice those and a quarter of a second. That needs a machine without other load, so `make test` does not compare. All
+requests come from the seed, each kind of attack from threads of its own, as fast as it is answered.
 The attacker's process has low priority: what its requests cost the servers counts, the client's own work does not,
 since a remote member has a machine of its own. Its requests to the portal come from an address of its own.
 """
@@ -47,7 +48,8 @@ from tests.support.cluster.tenants import own_namespace, own_projects, token_of
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
-CALM_S = 120.0
+CALM_S, CALM_BRIEFLY_S = 120.0, 10.0
+"""How long the other team works without the attack: for times to compare with, and otherwise."""
 HELD = ("own-1", "own-2")
 """The attacker's allocations: many small requests with few devices."""
 PORTAL_LOGS = ("worker", "beat", "watcher")
@@ -72,8 +74,13 @@ class Attacker:
 def minutes(pytestconfig: pytest.Config) -> float:
     access = float(pytestconfig.getoption("minutes"))
     if not access:
-        pytest.skip("runs by option: --minutes 2")
+        pytest.skip("runs on a control plane of its own: --minutes 2")
     return access
+
+
+@pytest.fixture
+def is_compared(pytestconfig: pytest.Config) -> bool:
+    return bool(pytestconfig.getoption("compare"))
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +195,7 @@ def report(*lines: str) -> None:
 
 def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     task: Task,
+    is_compared: bool,
     attacker: Attacker,
     neighbour: Neighbour,
     operator: User,
@@ -211,7 +219,7 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     ]
 
     used = [processors.sample(_pids(local))]
-    calm_until = time.monotonic() + CALM_S
+    calm_until = time.monotonic() + (CALM_S if is_compared else CALM_BRIEFLY_S)
     calm = measured(at_work, lambda: time.monotonic() >= calm_until)
     used.append(processors.sample(_pids(local)))
     before, sizes[:] = sizes[-1], []
@@ -234,7 +242,8 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     aftermath.wait_until_well(url, metrics_token, gauges)
     wrong = [
         *(f"the other team: {problem}" for problem in calm.problems + attacked.problems),
-        *measures.findings(calm.series, attacked.series),
+        *(measures.slower(calm.series, attacked.series) if is_compared else ()),
+        *measures.late(attacked.series),
         *tally.findings(kinds, tallies, task.seconds),
         *_too_large(before, sizes),
         *over_allocated(kubectl),

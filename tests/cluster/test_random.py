@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.requests import selectors, services
+from allocations.requests import details, services
 from allocations.requests.preview import preview_request
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
@@ -32,7 +32,7 @@ REQUESTS = st.builds(
 
 
 def devices(row: Allocation) -> list[tuple[str, str]]:
-    return [(d.node, d.device) for d in selectors.details([row])[row.pk].devices]
+    return [(d.node, d.device) for d in details.by_id([row])[row.pk].devices]
 
 
 # Generated before the first request: a number releases the held allocation at that index.

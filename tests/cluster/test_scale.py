@@ -9,6 +9,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db.models import Q
 
 from allocations.cluster.kinds import INVENTORY, KINDS
 from allocations.domain.phases import Phase
@@ -162,9 +163,16 @@ def until_others_are_gone(kubectl: Kubectl) -> None:
 
 
 def until_nothing_is_due(within_s: float = 120.0) -> None:
-    """Wait until all enqueued targets are reconciled; later ones wait for their own time, such as an end."""
-    soon = clock.now() + timedelta(hours=1)
-    eventually(lambda: not WorkItem.objects.filter(due_at__lte=soon).exists(), within_s=within_s)
+    """Wait until all enqueued targets are reconciled; later ones wait for their own time, such as an end, and a count
+    of the fleet for its next turn.
+    """
+    soon, of_fleet = clock.now() + timedelta(hours=1), [targets.inventory(LOCAL), targets.usage(LOCAL)]
+
+    def is_quiet() -> bool:
+        later = Q(target__in=of_fleet, due_at__gt=clock.now())
+        return not WorkItem.objects.filter(due_at__lte=soon).exclude(later).exists()
+
+    eventually(is_quiet, within_s=within_s)
 
 
 def _resource_version(kubectl: Kubectl, project: Project) -> str:

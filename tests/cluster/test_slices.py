@@ -14,8 +14,8 @@ from allocations.cluster.client import connect
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.allocation import reconcile_allocation
-from allocations.requests import selectors
-from allocations.requests.selectors import HeldDevice
+from allocations.requests import details, selectors
+from allocations.requests.details import HeldDevice
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.locks import advisory_lock
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.cluster
 
 
 def devices(row: Allocation) -> tuple[HeldDevice, ...]:
-    return selectors.details([row])[row.pk].devices
+    return details.by_id([row])[row.pk].devices
 
 
 def gpus(offering: Offering) -> int:

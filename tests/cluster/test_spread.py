@@ -12,7 +12,7 @@ from allocations.connect import connection
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.requests import selectors
+from allocations.requests import details, selectors
 from portal.core.errors import Refused
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
@@ -59,7 +59,7 @@ def test_each_slice_has_a_claim_and_all_of_them_are_held(row: Allocation, kubect
     found = json.loads(kubectl("get", "resourceclaims", "-n", row.project.namespace, "-o", "json"))["items"]
     assert {claim["metadata"]["name"] for claim in found} == {f"wide.{n}" for n in range(COUNT)}
     results = [r for claim in found for r in claim["status"]["allocation"]["devices"]["results"]]
-    devices = selectors.details([row])[row.pk].devices
+    devices = details.by_id([row])[row.pk].devices
     assert {(d.node, d.device) for d in devices} == {(r["pool"], r["device"]) for r in results}
     assert len(devices) == COUNT
     assert len({d.node for d in devices}) == 2

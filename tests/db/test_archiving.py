@@ -6,7 +6,7 @@ import pytest
 
 from allocations.models import Allocation
 from allocations.projects import archive
-from allocations.requests import selectors
+from allocations.requests import details
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.core.models import WorkItem
 from portal.tenants.models import Project
@@ -84,7 +84,7 @@ def test_its_preview_says_how_many_held_allocations_have_no_price(team, project)
     l40s, h100 = (held(allocate(member, project, offering)) for offering in ("l40s/whole", "h100/whole"))
 
     def cost(*held_rows):
-        return archive.cost_per_hour(list(selectors.details(held_rows).values()))
+        return archive.cost_per_hour(list(details.by_id(held_rows).values()))
 
     assert cost(l40s) == (Fraction("1.1"), 0)
     assert cost(l40s, h100) == (Fraction("1.1"), 1)

@@ -205,6 +205,7 @@ def test_platform_staff_list_the_hours_newest_first(auditor: User) -> None:
         "checked_at": "2026-11-02T05:06:00Z",
         "balanced": True,
         "accounts": 3,
+        "capacity_recorded_since": "2026-11-02T00:00:00Z",
         "capacity_gpu_hours": "10.000000",
         "held": "1.000000",
         "unmanaged": "0.000000",

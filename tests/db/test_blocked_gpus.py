@@ -14,7 +14,8 @@ from allocations.capacity.snapshot import Capacity, CapacitySnapshot
 from allocations.cluster import kinds
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
-from allocations.reconcile import inventory, mirror
+from allocations.reconcile import changed_usage, mirror
+from allocations.reconcile.changed_usage import reconcile_usage
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
 from portal.clusters.models import Cluster
@@ -86,7 +87,7 @@ def seen(body: dict[str, Any], *, gone: bool = False) -> Observation:
 
 def watch(*bodies: dict[str, Any], gone: bool = False) -> datetime | None:
     record_observations(LOCAL, [seen(body, gone=gone) for body in bodies])
-    return reconcile_inventory(LOCAL)
+    return reconcile_usage(LOCAL)
 
 
 def free(*offerings: str) -> list[int]:
@@ -142,6 +143,7 @@ def test_operators_read_what_is_wrong_with_a_node_that_stays_offered() -> None:
 
 def test_a_smaller_share_that_operators_decided_blocks_less() -> None:
     catalog.configure_flavor("operator", Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 6000})
+    reconcile_inventory(LOCAL)
     watch(pod("l40s-0", 40))
     assert free("l40s/whole") == [8]
 
@@ -149,18 +151,18 @@ def test_a_smaller_share_that_operators_decided_blocks_less() -> None:
 def test_it_is_looked_at_again_while_something_is_blocked() -> None:
     looked_at = watch(pod("l40s-0", 40))
     assert looked_at is not None
-    assert timedelta(0) < looked_at - datetime.now(UTC) <= inventory.RECHECK_AFTER
+    assert timedelta(0) < looked_at - datetime.now(UTC) <= changed_usage.RECHECK_AFTER
     assert watch(pod("l40s-0", 40), gone=True) is None
 
 
-def test_what_a_daemon_takes_makes_the_inventory_due_and_nothing_else(project: Project) -> None:
+def test_what_a_daemon_takes_makes_the_count_of_its_node_due_and_nothing_else(project: Project) -> None:
     due()
     record_observations(LOCAL, [seen(pod("l40s-0", 1, namespace=project.namespace))])
-    assert due() == {"local/inventory"}
+    assert due() == {"local/usage"}
     record_observations(LOCAL, [seen(pod("l40s-0", 1, namespace=project.namespace, revision=11, phase="Pending"))])
     assert due() == set()
     record_observations(LOCAL, [seen(pod("l40s-0", 1, namespace=project.namespace, revision=12, phase="Succeeded"))])
-    assert due() == {"local/inventory"}
+    assert due() == {"local/usage"}
 
 
 def test_pods_of_other_nodes_are_not_read() -> None:

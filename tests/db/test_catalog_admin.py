@@ -40,7 +40,7 @@ def url(model, page: str, *args: object) -> str:
 
 def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
-        *("Cluster", "Flavor", "Pool", "PoolUse", "Offering", "Node", "Device"),
+        *("Cluster", "Flavor", "FlavorVersion", "Pool", "PoolUse", "Offering", "Node", "Device"),
         *("Limit", "LimitUse", "QueuePolicy", "Price"),
         *("UsageInterval", "CapacityInterval", "ForeignUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),

@@ -11,7 +11,7 @@ from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
-from allocations.requests import custom_claims, selectors, services
+from allocations.requests import custom_claims, details, services
 from allocations.requests.preview import preview_request
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Node, Offering
@@ -52,7 +52,7 @@ def test_its_price_is_that_of_the_most_it_can_take(fleet, member, project):
 
 def test_it_costs_that_price_once_asked(fleet, member, project):
     row = services.request(member, claim_request({"count": 2}))
-    detail = selectors.details([row])[row.pk]
+    detail = details.by_id([row])[row.pk]
     assert detail.per_hour == Fraction(32, 5)
 
 

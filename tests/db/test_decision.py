@@ -36,6 +36,6 @@ def test_a_refusal_has_the_alternatives_of_the_preview(team, project):
 
 
 def test_an_explained_decision_is_the_decision(team, project):
-    found = decision.decide(person(team), AllocationRequest(project.slug, "l40s/whole"))
+    found = decision.decide(decision.validate(person(team), AllocationRequest(project.slug, "l40s/whole")))
     explained = explain(found)
     assert {name: getattr(explained, name) for name in vars(found)} == vars(found)

@@ -16,7 +16,7 @@ from quotas.metering.models import DirtyHour
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support import hours_by_flavor
-from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, hold_gpu, offer, record
+from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, always, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.pages import browser_of, text
@@ -101,6 +101,7 @@ def test_what_no_offered_slice_fits_is_stranded():
     flavor = Offering.objects.get(key="h100/whole").flavor
     flavor.partitionable = True
     flavor.save()
+    always(flavor)
     record(GPUS, 0)
     hold_gpu("gpu-0-mig-1g10gb-19-0", 0, 10, gpu_share=Fraction(1, 7))
     assert hours("h100") == {"held": Fraction(10, 7), "stranded": Fraction(60, 7), "idle": 10}
@@ -150,12 +151,14 @@ def test_what_is_held_is_what_the_usage_ledger_charges_beside_whatever_else_uses
     assert total(0, 10)["h100", "held"] == 4
 
 
-def test_a_slice_that_is_charged_less_than_it_takes_is_variance():
-    """3g takes 4 of 8 memory slices, and is charged the 3/7 that 4g has left."""
+def test_a_later_catalogue_changes_nothing_of_what_was_held():
+    """A quarter of a time-sliced GPU stays one if the GPU is shared by two later, or by nobody."""
     record(ONE_GPU, 0)
-    offer("3g.40gb", ONE / 2)
-    hold_gpu("gpu-0-mig-3g40gb-9-4", 0, 7, gpu_share=Fraction(3, 7))
-    assert hours("h100", 0, 7) == {"held": 3, "variance": ONE / 2, "idle": Fraction(7, 2)}
+    hold_gpu("gpu-0/share-0", 0, 4, gpu_share=ONE / 4, kind="shared")
+    whole = Offering.objects.filter(key="h100/whole")
+    for replicas in (4, 2):
+        whole.update(kind="shared", replicas=replicas, gpu_share_numerator=1, gpu_share_denominator=replicas)
+        assert hours("h100", 0, 4) == {"held": 1, "idle": 3}
 
 
 def test_before_capacity_was_recorded_there_was_what_was_held():

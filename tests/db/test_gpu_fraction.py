@@ -1,4 +1,4 @@
-"""The fraction of each held device: a GPU's parts never exceed the GPU, and are never held twice at once."""
+"""The fraction of its GPU that each held device takes, and that no device is held twice at once."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -56,21 +56,21 @@ def test_a_slice_is_worth_what_its_offering_says(member, project):
     assert gpu_fraction.gpu_fractions([(row, held(device("gpu-0", "3g.40gb", 4)))]) == [Fraction(1, 2)]
 
 
-def test_no_layout_of_a_gpu_comes_to_more_than_the_gpu(member, project):
+def test_each_slice_of_a_layout_leaves_something_to_the_next(member, project):
+    """So a slice for which nothing is left is one too many (``balance.check_uses``)."""
     row_of = {profile.name: asked(member, project, f"mig-{profile.name}") for profile in H100.profiles}
     for layout in maximal_layouts(H100):
         begins = [(row_of[one.profile], held(device("gpu-0", one.profile, one.start))) for one in placed(layout)]
         parts = gpu_fraction.gpu_fractions(begins)
-        assert len(parts) == sum(layout.values())
-        assert sum(parts) <= 1
-        assert all(0 < part <= row.offering.gpu_share for part, (row, _) in zip(parts, begins, strict=True))
+        assert parts == [row.offering.gpu_share for row, _ in begins]
+        assert sum(parts) - min(parts) < 1
 
 
-def test_what_is_left_of_a_gpu_is_what_the_last_one_is_worth(member, project):
+def test_what_others_hold_of_a_gpu_changes_no_fraction(member, project):
     open_interval(device("gpu-0", "4g.40gb", 0), Fraction(4, 7))
     row = asked(member, project, "mig-3g.40gb")
     begins = [(row, held(device("gpu-0", "3g.40gb", 4))), (row, held(device("gpu-1", "3g.40gb", 4)))]
-    assert gpu_fraction.gpu_fractions(begins) == [Fraction(3, 7), Fraction(1, 2)]
+    assert gpu_fraction.gpu_fractions(begins) == [Fraction(1, 2), Fraction(1, 2)]
 
 
 @pytest.mark.parametrize("other", ["gpu-0", device("gpu-0", "4g.40gb", 0)])
@@ -93,7 +93,7 @@ def test_of_an_own_claim_a_device_is_worth_what_its_own_offering_says(name, shar
 def test_a_device_that_the_geometry_does_not_know_is_entered_beside_others(member, project):
     """A driver is upgraded node by node; a device with another name must not stop the whole ledger."""
     open_interval(device("gpu-0", "1g.10gb", 0), Fraction(1, 7))
-    assert gpu_fraction.gpu_fractions([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [Fraction(6, 7)]
+    assert gpu_fraction.gpu_fractions([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [1]
 
 
 def test_an_ended_interval_holds_nothing(member, project):
@@ -101,6 +101,13 @@ def test_an_ended_interval_holds_nothing(member, project):
     UsageInterval.objects.update(end=F("start"), source_end={"kind": "test"})
     row = asked(member, project, "whole")
     assert gpu_fraction.gpu_fractions([(row, held("gpu-0"))]) == [1]
+
+
+def test_of_a_gpu_that_is_not_divided_nothing_is_asked(member, project, django_assert_num_queries):
+    row = asked(member, project, "whole")
+    row.offering.flavor.partitionable = False
+    with django_assert_num_queries(0):
+        assert gpu_fraction.gpu_fractions([(row, held("gpu-0"))]) == [1]
 
 
 def test_many_are_priced_by_one_query(member, project, django_assert_num_queries):

@@ -50,6 +50,7 @@ UPDATABLE = {
     "core_auditentry": set(),
     "core_auditseal": set(),
     "costs_price": set(),
+    "catalog_flavorversion": set(),
     "metering_usageinterval": {"end", "source_end", "estimated_end"},
     "metering_capacityinterval": {
         *("end", "source_end", "estimated_end"),

@@ -186,7 +186,8 @@ def test_after_a_restore_a_deletion_that_was_under_way_is_asked_for_again(listed
 
 
 def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:
-    record_observations(LOCAL, hold(row, 300, live=False))
+    """Its claim was last seen without devices two minutes before."""
+    record_observations(LOCAL, hold(row, -120, live=False))
     assert intervals() == [("local/h100-0/gpu-1", T0 - timedelta(minutes=1), None, True, False)]
 
 
@@ -310,7 +311,7 @@ def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Alloc
     record_observations(LOCAL, [seen(pod, 0)])
     WorkItem.objects.all().delete()
     record_list(LOCAL, KINDS["Pod"], [], 9, at(1))
-    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/inventory"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/usage"}
 
 
 def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocation) -> None:

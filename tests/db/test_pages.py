@@ -61,13 +61,14 @@ def test_home_of_who_is_in_no_team_says_so(fleet):
 
 
 def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fleet, member, project, browser):
-    held(requested(member, project, count=2, name="training"), hours=2)
-    in_phase(requested(member, project, count=4, name="later"), Phase.QUEUED, "pending", "No quota is left.")
-    page = text(browser.get("/"))
+    with clock.frozen(clock.this_minute()):
+        held(requested(member, project, count=2, name="training"), hours=2)
+        in_phase(requested(member, project, count=4, name="later"), Phase.QUEUED, "pending", "No quota is left.")
+        page = text(browser.get("/"))
     assert "Active" in page
     assert "4.40 EUR" in page
     assert "2.20 EUR per hour" in page
-    assert "5 h 59 min left" in page
+    assert "6 h left" in page
     assert "Place 1 of 1 in the team&#x27;s queue." in page
 
 

@@ -11,7 +11,7 @@ def test_a_member_reads_the_limits_and_finds_no_form(team, project):
     browser = browser_of(person(team, "viewer"))
     page = text(browser.get(PAGE))
     assert "ConfigMaps" in page
-    assert "214 MiB" in page
+    assert "276 MiB" in page
     assert "Save" not in page
     assert PAGE in browser.get("/teams/vision").content.decode()
     assert browser.post(PAGE, {"jobs": "1"}).status_code == 403
@@ -31,5 +31,5 @@ def test_an_operator_sets_numbers_and_an_empty_field_is_the_default(team, projec
 def test_what_is_above_the_bound_is_refused_with_what_fits(team, project):
     answer = browser_of(person(platform_role="operator")).post(PAGE, {"secrets": "5000"})
     assert answer.status_code == 400
-    assert "at most 543 secrets" in text(answer)
+    assert "at most 555 secrets" in text(answer)
     assert Project.objects.get().object_limits == {}

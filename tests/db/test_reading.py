@@ -10,7 +10,9 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import clock
 from portal.core.models import Heartbeat, WorkItem
-from portal.core.reading import Columns, Rows, read_tables
+from portal.core.reading import Batch, Columns, Rows, read_tables
+from quotas.limits import services
+from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
 from tests.support.fleet import allocate, fleet
 from tests.support.pages import held
@@ -66,6 +68,25 @@ def test_rows_are_read_as_django_reads_them_with_their_relations(team, project, 
     assert fields(found) == fields(expected)
     assert str(found.hours) == str(expected.hours)
     assert fields(metered) == fields(interval)
+
+
+def test_parts_of_a_batch_are_read_in_one_query_and_those_added_later_in_another(rows, django_assert_num_queries):
+    batch = Batch()
+    items = batch.add(Columns(WorkItem.objects.all(), ("attempts",)))
+    beats = batch.add(Rows(Heartbeat.objects.order_by("name")))
+    with django_assert_num_queries(1):
+        assert ([one.name for one in beats()], items(), items()) == (["watcher", "worker"], [[2]], [[2]])
+    later = batch.add(Columns(Heartbeat.objects.filter(name="worker"), ("name",)))
+    with django_assert_num_queries(1):
+        assert (later(), items()) == ([["worker"]], [[2]])
+
+
+def test_a_relation_that_a_row_does_not_have_is_none(team):
+    fleet(team)
+    services.set_limit("operator", team, None, 1)
+    counted = Limit.objects.filter(pool=None).select_related("pool", "offering", "flavor", "project")
+    [[found]] = read_tables(Rows(counted))
+    assert (found.pool, found.offering, found.flavor, found.project) == (None, None, None, None)
 
 
 def test_rows_that_cannot_exist_are_none(django_assert_num_queries):

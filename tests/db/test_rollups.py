@@ -1,9 +1,7 @@
-"""Roll-ups: what they have of an hour and a day, that costs are the same with and without them, and which hours a
-change marks.
-"""
+"""Roll-ups: what they have of an hour and a day, and that costs are the same with and without them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -13,9 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 from django.db.models import Model
-from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -24,12 +20,10 @@ from quotas.catalog.models import Flavor
 from quotas.costs import ledger, rates, rating, rollups, services
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Usage, Window
-from quotas.metering import accounts, capacity, foreign, parts
+from quotas.metering import accounts, foreign, parts
 from quotas.metering import services as metering
-from quotas.metering.corrections import correct_pod_ends
 from quotas.metering.foreign import Start, Use
 from quotas.metering.hours import HOUR
-from quotas.metering.inferred_capacity import infer
 from quotas.metering.models import (
     AccountHour,
     CapacityInterval,
@@ -40,9 +34,10 @@ from quotas.metering.models import (
     RolledUpHour,
     UsageInterval,
 )
-from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
+from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
+from tests.support import shares_by_moment
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record, use_gpu_without_allocation
-from tests.support.clusters import LOCAL, make_cluster
+from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, attribution, hour, used
 
@@ -74,12 +69,6 @@ def amounts(model: Any = HourTotal, *names: str) -> dict[tuple[Any, ...], Fracti
         key = (row.category, *(getattr(row, name) for name in names))
         found[key] += Fraction(row.amount) / Fraction(row.denominator) / parts.MICROSECONDS_PER_HOUR
     return {key: amount for key, amount in found.items() if amount}
-
-
-def marked() -> list[int]:
-    """Return the hours that are marked, counted from the test's first one."""
-    hours = DirtyHour.objects.order_by("hour").values_list("hour", flat=True).distinct()
-    return [(each - T0) // HOUR for each in hours]
 
 
 def roll_up(start: int, end: int) -> None:
@@ -118,7 +107,7 @@ def test_amounts_stay_whole_however_odd_the_shares() -> None:
     for number, denominator in enumerate(odd):
         hold_gpu(f"gpu-0/{number}", 0, 1, gpu_share=Fraction(1, denominator))
     roll_up(0, 1)
-    assert amounts()["variance",] + amounts()["held",] == 1
+    assert amounts()["idle",] + amounts()["held",] == 1
     assert amounts()["held",] == sum(Fraction(1, each) for each in odd)
 
 
@@ -187,7 +176,7 @@ class Fleet:
         """Return functions that record one thing each."""
         found: list[Any] = [self._capacity, self._capacity, self._capacity]
         found += [self._hold for _ in range(self.random.randrange(8))]
-        found += [self._gpu_hold for _ in range(self.random.randrange(4))]
+        found += [self._gpu_hold for _ in range(self.random.randrange(6))]
         found += [self._foreign for _ in range(self.random.randrange(4))]
         self.random.shuffle(found)
         return found
@@ -211,7 +200,13 @@ class Fleet:
     def _gpu_hold(self) -> None:
         start, end = self.span()
         slot = f"{LOCAL}/h100-0/gpu-{self.random.randrange(2)}/{uuid4()}"
-        values = {"offering": "h100/whole", "flavor": "h100", "node": "h100-0", "gpu_share": Fraction(1, 3)}
+        values = {
+            "offering": "h100/whole",
+            "flavor": "h100",
+            "node": "h100-0",
+            "gpu_share": self.random.choice([Fraction(1, 3), Fraction(1, 2), Fraction(4, 7)]),
+            "team": self.random.choice(["vision", "language"]),
+        }
         row = metering.open_interval(uuid4(), uuid4(), slot, start, attribution(**values), 1, SEEN)
         if self.random.random() < 0.8:
             metering.close_interval(row.key, end, SEEN)
@@ -263,10 +258,10 @@ def by_python(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, Rat
         )
 
     groups: dict[tuple[str, ...], list[Usage]] = defaultdict(list)
-    for row in UsageInterval.objects.all():
+    for row, start, end, gpus in shares_by_moment.pieces(now):
         if all(value(row, key) in values for key, values in where.items()):
             names = tuple(value(row, key) or ledger.UNALLOCATED for key in keys)
-            groups[names].append(Usage(row.flavor, row.gpus, row.start, row.end))
+            groups[names].append(Usage(row.flavor, gpus, start, end))
     found = {}
     for start, end in pairwise(edges):
         for names, usages in groups.items():
@@ -336,130 +331,3 @@ def roll_up_marked() -> None:
     for at in rollups.dirty_hours(LOCAL, hour(SHORT)):
         rollups.roll_up(LOCAL, at, at + HOUR)
     assert not DirtyHour.objects.filter(hour__lt=hour(SHORT)).exists()
-
-
-@pytest.fixture
-def at_ten() -> Iterator[None]:
-    """Run the test at ten past ten, counted from the test's first hour: nine hours and the tenth may be rolled up."""
-    with clock.frozen(hour(10) + timedelta(minutes=10)):
-        yield
-
-
-@pytest.mark.usefixtures("at_ten")
-class TestMarks:
-    def test_a_hold_of_the_present_hour_marks_nothing_and_asks_nothing(self) -> None:
-        with CaptureQueriesContext(connection) as queries:
-            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(10.05), attribution(), 1, SEEN)
-            metering.close_interval(row.key, hour(10.1), SEEN)
-        assert not [each for each in queries if "dirty" in each["sql"]]
-        assert marked() == []
-
-    def test_a_hold_that_began_in_the_past_and_ends_now_marks_nothing(self) -> None:
-        with clock.frozen(hour(2)):
-            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)
-        metering.close_interval(row.key, hour(10.1), SEEN)
-        assert marked() == []
-
-    def test_a_start_that_comes_late_marks_the_hours_from_it_on(self) -> None:
-        metering.open_interval(uuid4(), uuid4(), "slot", hour(7.5), attribution(), 1, SEEN)
-        assert marked() == [7, 8, 9]
-
-    def test_an_end_that_comes_late_marks_the_hours_from_it_on(self) -> None:
-        with clock.frozen(hour(2)):
-            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)
-        metering.close_interval(row.key, hour(8.5), SEEN)
-        assert marked() == [8, 9]
-        DirtyHour.objects.all().delete()
-        metering.close_interval(row.key, hour(4), SEEN)
-        assert marked() == []
-
-    def test_what_the_ledger_has_already_marks_nothing(self) -> None:
-        with clock.frozen(hour(2)):
-            row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)
-        metering.open_interval(row.key, uuid4(), "slot", hour(1), attribution(), 1, SEEN)
-        assert marked() == []
-
-    def test_capacity_that_is_recorded_late_marks_its_hours(self) -> None:
-        capacity.record(LOCAL, {"l40s-0": SEEN, "l40s-1": SEEN}, lambda before: RESOURCES, hour(6))
-        assert marked() == [6, 7, 8, 9]
-        DirtyHour.objects.all().delete()
-        capacity.record(LOCAL, {"l40s-0": SEEN, "l40s-1": SEEN}, lambda before: RESOURCES, hour(7))
-        assert marked() == []
-
-    def test_a_first_value_marks_the_hours_since_its_capacity_began(self) -> None:
-        with clock.frozen(hour(8)):
-            capacity.record(LOCAL, {"l40s-0": SEEN, "l40s-1": SEEN}, lambda before: RESOURCES, hour(8))
-        rows = capacity.open_units(LOCAL)
-        capacity.add_values(LOCAL, rows, {unit: Value("l40s", Fraction(1), offered=True) for unit in RESOURCES})
-        assert marked() == [8, 9]
-        DirtyHour.objects.all().delete()
-        capacity.add_values(
-            LOCAL, capacity.open_units(LOCAL), {unit: Value("l40s", Fraction(1), offered=False) for unit in RESOURCES}
-        )
-        assert marked() == []
-
-    def test_a_beginning_of_capacity_that_is_inferred_marks_the_hours_since(self) -> None:
-        record(RESOURCES, 0)
-        record(GPUS, 9)
-        hold_gpu("gpu-0", 7.5, 9.5)
-        DirtyHour.objects.all().delete()
-        assert infer(LOCAL) == 1
-        assert marked() == [7, 8, 9]
-
-    def test_an_end_that_is_corrected_marks_the_hours_between_the_former_and_the_new_one(self) -> None:
-        slot = f"{LOCAL}/pod:trainer/nvidia.com/gpu"
-        use = Use(slot, "l40s-0", RESOURCE, "nvidia.com/gpu", 1, "Pod", "trainer", "trainer", "elsewhere")
-        foreign.begin(LOCAL, [Start(use, hour(5), 1, estimated=False)])
-        foreign.end(LOCAL, "trainer", [slot], hour(6.5), 2, estimated=True)
-        DirtyHour.objects.all().delete()
-        assert correct_pod_ends(LOCAL, "trainer", [], hour(8.5), SEEN) == 1
-        assert marked() == [6, 7, 8]
-
-    def test_use_without_an_allocation_that_is_seen_late_marks_its_hours(self) -> None:
-        slot = f"{LOCAL}/h100-0/gpu-0"
-        use = Use(slot, "h100-0", GPU, "gpu-0", 1, "ResourceClaim", "trainer", "1", "elsewhere")
-        foreign.begin(LOCAL, [Start(use, hour(7.2), 1, estimated=True)])
-        assert marked() == [7, 8, 9]
-        DirtyHour.objects.all().delete()
-        foreign.end(LOCAL, "1", [slot], hour(9.5), 2, estimated=True)
-        assert marked() == [9]
-
-    def test_a_first_price_in_the_past_marks_the_hours_of_every_cluster_until_the_next_one(self) -> None:
-        other = make_cluster("other")
-        Price.objects.all().delete()
-        with clock.frozen(hour(3)):
-            used(hour(3), None)
-            used(hour(3), None, cluster=other.slug)
-        flavor = Flavor.objects.get(name="l40s")
-        services.set_price("operator", flavor, "2", "EUR", hour(8), "test")
-        assert marked() == [8, 9]
-        DirtyHour.objects.all().delete()
-        services.set_price("operator", flavor, "1", "EUR", hour(1), "test")
-        found = DirtyHour.objects.order_by().values_list("cluster", flat=True).distinct()
-        assert (marked(), set(found)) == ([3, 4, 5, 6, 7], {LOCAL, other.slug})
-
-    def test_a_price_from_now_on_marks_nothing(self) -> None:
-        used(hour(3), None)
-        DirtyHour.objects.all().delete()
-        services.set_price("operator", Flavor.objects.get(name="l40s"), "2", "EUR", source="test")
-        assert marked() == []
-
-    def test_an_hour_is_marked_while_it_may_be_rolled_up_before_the_change_is_committed(self) -> None:
-        with clock.frozen(hour(10) + timedelta(minutes=3)):
-            used(hour(9.9), None)
-        assert marked() == [9]
-        DirtyHour.objects.all().delete()
-        with clock.frozen(hour(10) + timedelta(minutes=1)):
-            used(hour(9.9), None)
-        assert marked() == []
-
-
-def test_a_mark_that_a_roll_up_did_not_see_stays() -> None:
-    """As if the change had been committed while the roll-up read the ledger."""
-    used(hour(1), hour(2))
-    roll_up(0, 3)
-    assert set(marked()).isdisjoint({0, 1, 2})
-    metering.open_interval(uuid4(), uuid4(), "late", hour(1.5), attribution(), 1, SEEN)
-    assert {1, 2} <= set(marked())
-    roll_up(1, 2)
-    assert marked()[0] == 2

@@ -34,7 +34,7 @@ def test_jobs_of_one_name_on_nodes_of_one_name_are_charged_in_their_own_cluster(
     assert due() == {"far/inventory"}
     charged = UsageInterval.objects.filter(end=None).values_list("cluster", "project", "flavor")
     for cluster, expected in ((FAR, 1), (LOCAL, 2)):
-        job_ledger.repair(cluster, job_ledger.metered(cluster))
+        job_ledger.repair_all(cluster, job_ledger.metered(cluster))
         assert charged.count() == expected
     flavors = {cluster: twin.flavors["l40s"] for cluster, twin in twins.items()}
     assert set(charged) == {(LOCAL, "vision-train", flavors[LOCAL]), (FAR, "vision-far", flavors[FAR])}

@@ -20,7 +20,7 @@ from allocations.reconcile.engine import applied, dispatch
 from allocations.reconcile.mirror_writer import record_list
 from allocations.reconcile.platform import desired_manifests
 from allocations.reconcile.recovery import reconcile_adoption
-from allocations.requests import selectors, services
+from allocations.requests import details, services
 from allocations.requests.preview import preview_request
 from portal.clusters import registry
 from portal.clusters.models import Cluster
@@ -49,7 +49,7 @@ def test_what_was_applied_is_known_for_each(twins: dict[str, Twin]) -> None:
     assert due() == {f"far/allocation:{twins[FAR].row.pk}"}
     applied.forget(FAR, [ref])
     assert list(AppliedObject.objects.values_list("cluster", "uid")) == [(LOCAL, LOCAL)]
-    shown = {cluster: selectors.details([twin.row])[twin.row.pk].objects for cluster, twin in twins.items()}
+    shown = {cluster: details.by_id([twin.row])[twin.row.pk].objects for cluster, twin in twins.items()}
     assert shown == {LOCAL: (tuple(ref),), FAR: ()}
 
 

@@ -15,7 +15,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from portal.core import clock
 from quotas.costs import ledger
-from quotas.metering import accounts, balance, capacity, parts, proofs
+from quotas.metering import accounts, balance, capacity, ledger_starts, parts
 from quotas.metering.models import BalanceProof, CapacityInterval, ForeignUse
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
@@ -170,7 +170,7 @@ def test_every_hour_is_balanced_before_and_after_capacity_is_recorded() -> None:
 
 
 def test_the_proof_begins_with_the_first_row_of_usage() -> None:
-    assert proofs.first_hours() == {LOCAL: at(6)}
+    assert ledger_starts.first_hours() == {LOCAL: at(6)}
 
 
 def test_the_bill_of_before_is_the_same() -> None:

@@ -1,4 +1,4 @@
-"""How often a change of foreign use enqueues the inventory."""
+"""How often changes of the use of nodes have them counted."""
 
 import pytest
 
@@ -18,11 +18,11 @@ def clock(monkeypatch):
 
 
 def is_enqueued():
-    return WorkItem.objects.filter(target="local/inventory").delete()[0] == 1
+    return WorkItem.objects.filter(target="local/usage").delete()[0] == 1
 
 
 def changed(pace):
-    pace.changed()
+    pace.changed(["h100-0"])
     pace.enqueue_due()
     return is_enqueued()
 

@@ -30,7 +30,7 @@ from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, FoundUnit, Unit
 from tests.support import hours_by_flavor
-from tests.support.capacity import H100, SEEN, hold_gpu, offer, record
+from tests.support.capacity import H100, SEEN, always, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import attribution, hour, used
@@ -53,6 +53,7 @@ def offer_quarters() -> None:
     """Offer quarters of the h100 in place of whole ones."""
     share = {"gpu_share_numerator": 1, "gpu_share_denominator": 4, "replicas": 4}
     Offering.objects.filter(key="h100/whole").update(kind="shared", **share)
+    always(Flavor.objects.get(name="h100"))
 
 
 def test_four_shares_of_25_percent_for_an_hour_are_charged_and_idle_as_one_device() -> None:
@@ -158,14 +159,11 @@ def test_the_slices_of_a_layout_are_charged_what_they_deny_others_and_never_more
     assert sum(Fraction(SLICES_40GB[profile][1], 8) for profile in layout) == memory
     record(ONE_GPU, 0)
     weights = [max(Fraction(SLICES_40GB[name][0], 7), Fraction(SLICES_40GB[name][1], 8)) for name in layout]
-    found = parts.charges(
-        parts.UsageSpan(f"{n}", hour(0), hour(1), weight, device=f"gpu-0-mig-{n}") for n, weight in enumerate(weights)
-    )
     for profile, weight in dict(zip(layout, weights, strict=True)).items():
         offer(profile, weight)
-    for n, profile in enumerate(layout):
+    for n, (profile, weight) in enumerate(zip(layout, weights, strict=True)):
         label = profile.replace(".", "")
-        hold_gpu(f"gpu-0-mig-{label}-9-{n}", 0, 1, gpu_share=found[f"{n}"])
+        hold_gpu(f"gpu-0-mig-{label}-9-{n}", 0, 1, gpu_share=weight)
     proved = balance.of_hour(LOCAL, hour(0))
     assert not proved.failures
     assert (proved.parts[Category.HELD], proved.capacity) == (charged, Fraction(1))

@@ -9,7 +9,7 @@ from django.db import InternalError, connection, transaction
 from allocations.reconcile.engine import dispatch
 from portal.core import clock
 from portal.core.errors import Retryable
-from portal.core.locks import advisory_lock, lock_id
+from portal.core.locks import Lock, advisory_lock, advisory_locks, lock_id
 from portal.core.models import WorkItem
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -76,6 +76,24 @@ def test_waiting_leaves_no_timeout_behind(transactional_db):
     with advisory_lock("platform", wait_s=1), connection.cursor() as cursor:
         cursor.execute("SHOW lock_timeout")
         assert cursor.fetchone() == ("0",)
+
+
+def test_free_locks_are_taken_in_one_statement(transactional_db, django_assert_num_queries):
+    with transaction.atomic():
+        with django_assert_num_queries(1), advisory_locks(Lock(("limits",), shared=True), Lock(("live", "vision"))):
+            pass
+        assert held_locks() == 2
+    assert held_locks() == 0
+
+
+def test_locks_of_which_one_is_held_elsewhere_are_waited_for(held_elsewhere):
+    release = threading.Timer(0.3, held_elsewhere.set)
+    release.start()
+    with transaction.atomic():
+        with advisory_locks(Lock(("platform",)), Lock(("live", "vision"))):
+            assert held_elsewhere.is_set()
+        assert held_locks() >= 2
+    release.join()
 
 
 def held_locks():

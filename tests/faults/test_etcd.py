@@ -171,7 +171,7 @@ def test_etcd_is_full_until_its_operator_makes_room(
             assert [alarm for _, alarm in Etcd(local.home).alarms()] == [etcd.NOSPACE]
             crowd.release(list(released))
             rows = crowd.request_slices(SINCE)
-            eventually(lambda: etcd_monitor.refused_writes() >= SINCE)
+            eventually(lambda: etcd_monitor.current(LOCAL).refused_writes >= SINCE)
             eventually(partial(_is_told, local, quota_bytes), AssertionError, within_s=120)
             assert _phases(rows) == {Phase.QUEUED}
             assert _phases(held) == {Phase.ACTIVE}

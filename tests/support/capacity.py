@@ -5,7 +5,8 @@ from fractions import Fraction
 from typing import Any
 from uuid import uuid4
 
-from quotas.catalog.models import Offering
+from quotas.catalog import versions
+from quotas.catalog.models import Flavor, Offering
 from quotas.metering import capacity, foreign
 from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
@@ -46,7 +47,7 @@ def use_gpu_without_allocation(name: str, start: float, end: float) -> None:
 
 
 def offer(profile: str, part: Fraction) -> None:
-    """Offer a MIG profile of the h100."""
+    """Offer a MIG profile of the h100, as it always was."""
     whole = Offering.objects.get(key="h100/whole")
     Offering.objects.create(
         key=f"h100/mig-{profile}",
@@ -59,3 +60,10 @@ def offer(profile: str, part: Fraction) -> None:
         gpu_share_numerator=part.numerator,
         gpu_share_denominator=part.denominator,
     )
+    always(whole.flavor)
+
+
+def always(flavor: Flavor) -> None:
+    """Have the flavor as it is now since its beginning."""
+    flavor.versions.all().delete()
+    versions.record([flavor])

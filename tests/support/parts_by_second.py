@@ -16,32 +16,31 @@ def by_second(account: Account, start: datetime, end: datetime) -> Iterator[tupl
 
     Every time of the account has to be a whole second.
     """
-    charged: dict[str, Fraction] = {}
-    now = min([start, *(use.start for use in account.uses)])
+    now = start
     while now < end:
         running = [use for use in account.uses if _lasts(use.start, use.end, now)]
-        for use in sorted(running, key=lambda use: use.key):
-            if use.start == now:
-                charged[use.key] = _charge(account, use, running, charged)
-        if now >= start:
-            yield now, {name: gpus for name, gpus in _parts(account, running, charged, now).items() if gpus != 0}
+        parts = _parts(account, running, _charged(account, running), now)
+        yield now, {name: gpus for name, gpus in parts.items() if gpus != 0}
         now += SECOND
 
 
-def _charge(account: Account, use: UsageSpan, running: list[UsageSpan], charged: dict[str, Fraction]) -> Fraction:
-    left = Fraction(1)
-    for other in running:
-        if other.key in charged:
-            left -= charged[other.key]
-    return left if account.is_gpu and 0 < left < use.weight else use.weight
+def _charged(account: Account, running: list[UsageSpan]) -> dict[str, Fraction]:
+    """Return what each use is charged: on a GPU one after the other, what is held first, until the GPU is charged."""
+    left, charged = Fraction(1), dict[str, Fraction]()
+    for use in sorted(running, key=lambda use: (use.category.value != "held", use.start, use.key)):
+        charged[use.key] = left if account.is_gpu and left < use.weight else use.weight
+        left -= charged[use.key]
+    return charged
 
 
 def _parts(account: Account, running: list[UsageSpan], charged: dict[str, Fraction], now: datetime) -> Parts:
     capacity = broken = weight = Fraction(0)
+    fits = None
     for one in account.capacity:
         if _lasts(one.start, one.end, now):
             capacity += one.gpus
             broken += one.unavailable
+            fits = one.fits
     parts: Parts = {}
     for use in running:
         parts[use.category.value, use.key] = charged[use.key]
@@ -50,8 +49,8 @@ def _parts(account: Account, running: list[UsageSpan], charged: dict[str, Fracti
     not_in_use = capacity - in_use
     unavailable = broken if broken < not_in_use else not_in_use
     idle = free = not_in_use - unavailable
-    if account.fits is not None and free > 0:
-        usable = account.fits(tuple(sorted(use.device for use in running)))
+    if fits is not None and free > 0:
+        usable = fits(tuple(sorted(use.device for use in running)))
         idle = usable if usable < free else free
     charge = sum(parts.values(), Fraction(0))
     return parts | {

@@ -28,12 +28,12 @@ DIVISIBLE = discover([dra_node()], [slices_of("h100-0", *divisible_gpu(0), *divi
 
 
 def test_a_claim_uses_the_device_it_was_given() -> None:
-    assert foreign_use(Snapshot([claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
+    assert foreign_use(Snapshot([claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100-0": {"h100/gpu": 1}}
 
 
 def test_a_part_uses_its_whole_gpu_once() -> None:
     parts = [claim("h100-0", f"gpu-0-mig-1g10gb-19-{place}") for place in range(2)]
-    assert foreign_use(Snapshot(parts), DIVISIBLE, ()) == {"h100/slices": 1}
+    assert foreign_use(Snapshot(parts), DIVISIBLE, ()) == {"h100-0": {"h100/slices": 1}}
 
 
 @pytest.mark.parametrize("found", [PLAIN, DIVISIBLE], ids=["plain", "divisible"])
@@ -43,19 +43,19 @@ def test_devices_of_other_drivers_are_no_gpus(found: Any) -> None:
 
 def test_a_gpu_that_a_pod_asked_as_a_resource_and_got_by_a_claim_is_one() -> None:
     """Kubernetes creates the claim of a DeviceClass with an extendedResourceName."""
-    assert foreign_use(Snapshot([pod("h100-0"), claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
+    assert foreign_use(Snapshot([pod("h100-0"), claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100-0": {"h100/gpu": 1}}
 
 
 def test_what_the_ledger_has_of_a_claim_is_no_foreign_use() -> None:
     view = Snapshot([claim("h100-0", "gpu-0"), claim("h100-0", "gpu-1")])
-    assert foreign_use(view, PLAIN, {"claim-gpu-0"}) == {"h100/gpu": 1}
+    assert foreign_use(view, PLAIN, {"claim-gpu-0"}) == {"h100-0": {"h100/gpu": 1}}
 
 
 def test_what_runs_where_nothing_is_offered_now_takes_nothing_from_what_is() -> None:
     nodes = [plugin_node("l40s-0"), replace(plugin_node("l40s-1"), unschedulable=True)]
     found = discover(nodes, [])
     assert found.pools[0].total == 4
-    assert foreign_use(Snapshot([pod("l40s-0", 1), pod("l40s-1", 4)]), found, ()) == {"l40s/gpu": 1}
+    assert foreign_use(Snapshot([pod("l40s-0", 1), pod("l40s-1", 4)]), found, ()) == {"l40s-0": {"l40s/gpu": 1}}
 
 
 def test_a_sick_device_that_somebody_has_takes_nothing_from_the_healthy_ones() -> None:

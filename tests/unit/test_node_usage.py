@@ -95,8 +95,9 @@ def test_parts_of_gpus_that_are_cut_on_demand_have_a_part_of_the_share() -> None
     assert blocked_capacities(found, held, beyond).blocked == Fraction(eighth, 8 * eighth)
 
 
-def test_the_node_is_told_its_problem_and_stays_offered() -> None:
-    room = blocked_capacities(L40S, pod("big", "l40s-0", 32))
-    (node,) = node_usage.with_blocked_capacity(L40S, {"l40s-0": room}).nodes
-    assert (node.flavor, node.blocked) == ("l40s", room.blocked)
+def test_the_use_of_a_node_says_what_operators_read() -> None:
+    (node,) = node_usage.of_nodes(
+        Snapshot([pod("big", "l40s-0", 32, gpus=1)]), L40S, (), {"l40s": L40S.flavors[0].per_gpu}
+    ).values()
+    assert (node.foreign, node.blocked_units) == ({"l40s/gpu": 1}, {"l40s/gpu": 1})
     assert "ask for 32 of 64 CPU here, so 2 of 4 GPUs have their share of CPU" in node.problem

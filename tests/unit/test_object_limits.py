@@ -18,7 +18,7 @@ def refusal(call, *args):
 
 
 def test_the_defaults_take_less_than_the_bound_of_a_project():
-    assert limits.stored_mib(*DEFAULTS) == 214
+    assert limits.stored_mib(*DEFAULTS) == 276
 
 
 def test_only_what_differs_from_the_defaults_is_kept():
@@ -65,20 +65,20 @@ def test_a_size_that_the_api_server_would_not_take_is_refused(kib):
 
 def test_what_comes_above_the_bound_is_told_what_fits():
     after = ({"configmaps": 2000}, CONFIG_KIB)
-    (words,) = refusal(limits.check_bound, DEFAULTS, after, 256, "object_limits")["object_limits"]
+    (words,) = refusal(limits.check_bound, DEFAULTS, after, 320, "object_limits")["object_limits"]
     assert words == (
-        "The project could then store 439 MiB in etcd, and 256 MiB is the most (PROJECT_STORE_MIB). "
-        "What fits: at most 543 configmaps. Or lower the numbers of other kinds."
+        "The project could then store 501 MiB in etcd, and 320 MiB is the most (PROJECT_STORE_MIB). "
+        "What fits: at most 555 configmaps. Or lower the numbers of other kinds."
     )
-    limits.check_bound(DEFAULTS, ({"configmaps": 543}, CONFIG_KIB), 256, "object_limits")
-    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 544}, CONFIG_KIB), 256, "object_limits")
+    limits.check_bound(DEFAULTS, ({"configmaps": 555}, CONFIG_KIB), 320, "object_limits")
+    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 556}, CONFIG_KIB), 320, "object_limits")
 
 
 def test_a_size_that_comes_above_the_bound_is_told_what_fits():
-    (words,) = refusal(limits.check_bound, DEFAULTS, ({}, 1024), 256, "config_size_kib")["config_size_kib"]
-    assert "at most a config_size_kib of 237." in words
-    limits.check_bound(DEFAULTS, ({}, 237), 256, "config_size_kib")
-    assert refusal(limits.check_bound, DEFAULTS, ({}, 238), 256, "config_size_kib")
+    (words,) = refusal(limits.check_bound, DEFAULTS, ({}, 1024), 320, "config_size_kib")["config_size_kib"]
+    assert "at most a config_size_kib of 241." in words
+    limits.check_bound(DEFAULTS, ({}, 241), 320, "config_size_kib")
+    assert refusal(limits.check_bound, DEFAULTS, ({}, 242), 320, "config_size_kib")
 
 
 def test_a_project_above_a_lowered_bound_comes_down_in_steps():
@@ -90,7 +90,7 @@ def test_a_project_above_a_lowered_bound_comes_down_in_steps():
 
 def test_what_is_used_is_counted_by_the_quotas_keys():
     used = {"count/pods": 10, "count/jobs.batch": 1, "secrets": 2, "services.nodeports": 9}
-    assert limits.used_kib(used, config_kib=64) == 10 * 32 + 64 + 2 * 64
+    assert limits.used_kib(used, config_kib=64) == 10 * 64 + 64 + 2 * 64
 
 
 def test_the_guides_table_has_the_defaults():

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from quotas.metering.parts import (
@@ -17,7 +17,6 @@ from quotas.metering.parts import (
     Part,
     UsageSpan,
     capacity_hours,
-    charges,
     gpu_hours,
     split,
 )
@@ -36,7 +35,7 @@ def hour(n: float) -> datetime:
 
 
 def gpu(*uses: UsageSpan, capacity: tuple[CapacitySpan, ...] = (CapacitySpan(START, None, ONE),), fits=None) -> Account:
-    return Account(capacity, uses, is_gpu=True, fits=fits)
+    return Account([replace(one, fits=fits or one.fits) for one in capacity], uses, is_gpu=True)
 
 
 def count(*uses: UsageSpan, capacity: tuple[CapacitySpan, ...]) -> Account:
@@ -67,38 +66,22 @@ def test_seven_sevenths_are_one_gpu():
     assert hours(gpu(*(use(key, 0, 1, Fraction(1, 7)) for key in "abcdefg"))) == {HELD: ONE}
 
 
-def test_slices_that_add_up_to_more_than_their_gpu_are_charged_in_order_of_their_start():
+def test_slices_that_add_up_to_more_than_their_gpu_are_charged_the_gpu():
     """3g has 4 of 8 memory slices, 4g has 4 of 7 compute slices."""
-    first_3g = [use("3g", 0, None, HALF), use("4g", 1, None, Fraction(4, 7))]
-    first_4g = [use("3g", 1, None, HALF), use("4g", 0, None, Fraction(4, 7))]
-    assert charges(first_3g) == {"3g": HALF, "4g": HALF}
-    assert charges(first_4g) == {"3g": Fraction(3, 7), "4g": Fraction(4, 7)}
-    assert hours(gpu(*first_3g), 1, 2) == hours(gpu(*first_4g), 1, 2) == {HELD: ONE}
-
-
-def test_of_uses_that_begin_at_once_the_smaller_key_is_first():
-    uses = [use("b", 0, None, HALF), use("a", 0, None, Fraction(4, 7))]
-    assert charges(uses) == charges(reversed(uses)) == {"a": Fraction(4, 7), "b": Fraction(3, 7)}
-
-
-def test_what_was_charged_less_stays_so_after_the_first_leaves_and_the_rest_is_variance():
     account = gpu(use("3g", 0, 2, HALF), use("4g", 1, None, Fraction(4, 7)))
-    assert hours(account, 2, 3) == {HELD: HALF, VARIANCE: Fraction(1, 14), IDLE: Fraction(3, 7)}
+    assert split(account, hour(0), hour(3)) == [
+        Part(hour(0), hour(2), HELD, HALF, "3g"),
+        Part(hour(0), hour(1), IDLE, HALF),
+        Part(hour(1), hour(2), HELD, HALF, "4g"),
+        Part(hour(2), hour(3), HELD, Fraction(4, 7), "4g"),
+        Part(hour(2), hour(3), IDLE, Fraction(3, 7)),
+    ]
 
 
-def test_a_use_that_begins_when_another_ends_is_charged_its_weight():
-    assert charges([use("a", 0, 1, Fraction(4, 7)), use("b", 1, 2, HALF)])["b"] == HALF
-
-
-def test_uses_leave_to_later_ones_what_they_are_not_charged():
-    uses = [use("a", 0, 2, Fraction(4, 7)), use("b", 1, None, HALF), use("c", 2, None, Fraction(4, 7))]
-    assert charges(uses) == {"a": Fraction(4, 7), "b": Fraction(3, 7), "c": Fraction(4, 7)}
-
-
-def test_a_use_for_which_nothing_is_left_is_charged_its_weight_and_variance_is_negative():
-    account = gpu(use("a", 0, None, ONE), use("b", 0.5, None, HALF))
-    assert charges(account.uses) == {"a": ONE, "b": HALF}
-    assert hours(account) == {HELD: Fraction(5, 4), VARIANCE: -QUARTER}
+def test_what_is_unmanaged_is_charged_what_is_held_leaves_whoever_began_first():
+    account = gpu(use("3g", 1, 2, HALF), use("4g", 0, 2, Fraction(4, 7), category=UNMANAGED))
+    assert hours(account, 0, 1) == {UNMANAGED: Fraction(4, 7), IDLE: Fraction(3, 7)}
+    assert hours(account, 1, 2) == {HELD: HALF, UNMANAGED: HALF}
 
 
 def test_use_beyond_capacity_that_is_gone_stays_charged_and_variance_is_negative():
@@ -131,6 +114,15 @@ def test_what_nobody_allocated_is_unmanaged():
 def test_what_no_offered_slice_fits_is_stranded():
     account = gpu(use("a", 0, 1, HALF), fits=lambda devices: Fraction(1, 8))
     assert hours(account) == {HELD: HALF, IDLE: Fraction(1, 8), STRANDED: Fraction(3, 8)}
+
+
+def test_what_fits_is_what_was_offered_at_the_time():
+    before = CapacitySpan(hour(0), hour(0.5), ONE, fits=lambda devices: ONE)
+    after = CapacitySpan(hour(0.5), None, ONE, fits=lambda devices: QUARTER)
+    assert hours(Account([after, before], [], is_gpu=True)) == {
+        IDLE: HALF + HALF * QUARTER,
+        STRANDED: HALF * (1 - QUARTER),
+    }
 
 
 def test_slices_that_fit_are_idle_at_most_as_far_as_the_gpu_is_free():
@@ -231,7 +223,8 @@ def gpus(draw):
         edges = [*sorted(draw(st.sets(moments, min_size=1, max_size=5))), None]
         broken = st.sampled_from([Fraction(0), ONE])
         capacity = [CapacitySpan(*span, ONE, draw(broken)) for span in pairwise(edges) if draw(st.booleans())]
-    return Account(capacity, draw(uses_of(WEIGHTS)), is_gpu=True, fits=draw(st.none() | fits))
+    capacity = [replace(one, fits=draw(st.none() | fits)) for one in capacity]
+    return Account(capacity, draw(uses_of(WEIGHTS)), is_gpu=True)
 
 
 @st.composite
@@ -240,7 +233,7 @@ def counts(draw):
     for _ in range(draw(st.integers(0, 3))):
         (start, end), units = draw(intervals()), draw(st.integers(0, 4))
         capacity.append(CapacitySpan(start, end, Fraction(units), Fraction(draw(st.integers(0, units)))))
-    return Account(capacity, draw(uses_of([*WEIGHTS, Fraction(0), Fraction(3)])), fits=draw(st.none() | fits))
+    return Account(capacity, draw(uses_of([*WEIGHTS, Fraction(0), Fraction(3)])))
 
 
 accounts = gpus() | counts()
@@ -294,17 +287,17 @@ def test_equal_parts_that_adjoin_are_one(account, window):
     assert not any((part.category, part.key, part.gpus, part.start) in ends for part in parts)
 
 
-@given(uses_of(WEIGHTS))
-def test_charges_exceed_a_gpu_only_after_a_use_began_when_nothing_was_left(uses):
-    charged = charges(uses)
-    for last in uses:
-        before = [one for one in uses if (one.start, one.key) < (last.start, last.key)]
-        there = sum(charged[one.key] for one in before if one.end is None or one.end > last.start)
-        assert there >= 1 or there + charged[last.key] <= 1
-        assert 0 < charged[last.key] <= last.weight
+@given(gpus(), windows)
+def test_the_uses_of_a_gpu_are_charged_all_of_it_at_most(account, window):
+    parts = [part for part in split(account, *window) if part.category in (HELD, UNMANAGED)]
+    for moment in {part.start for part in parts}:
+        assert sum(part.gpus for part in parts if part.start <= moment < part.end) <= 1
 
 
-@given(uses_of(WEIGHTS), moments)
-def test_a_use_changes_no_charge_of_those_that_began_before_it(uses, at):
-    early = charges([one for one in uses if one.start < at])
-    assert early.items() <= charges(uses).items()
+@given(gpus(), windows, st.data())
+def test_a_use_changes_nothing_of_the_time_in_which_it_is_not(account, window, data):
+    assume(account.uses)
+    one = data.draw(st.sampled_from(account.uses))
+    without = replace(account, uses=[use for use in account.uses if use is not one])
+    for start, end in [(window[0], min(window[1], one.start)), (max(window[0], one.end or window[1]), window[1])]:
+        assert split(without, start, end) == split(account, start, end)

@@ -223,7 +223,7 @@ def quota(**settings):
 
 
 def test_the_bound_of_a_project_is_told_against_etcds_quota():
-    assert quota().found == "ETCD_QUOTA_BYTES is 2.0 GiB: 8 projects at their bound of 256 MiB fill it"
+    assert quota().found == "ETCD_QUOTA_BYTES is 2.0 GiB: 6 projects at their bound of 320 MiB fill it"
 
 
 def test_a_quota_that_one_project_fills_is_a_problem_and_one_above_8_gib_is_advised_against():

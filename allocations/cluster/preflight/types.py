@@ -109,7 +109,7 @@ class Requirements:
     excessive_rights: Collection[Right]
     start_deadline_s: int = 120
     etcd_quota_bytes: int = 2 * 1024**3
-    project_store_mib: int = 256
+    project_store_mib: int = 320
 
 
 @dataclass(frozen=True)

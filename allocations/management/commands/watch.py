@@ -139,7 +139,7 @@ def enqueue_everything(cluster: str) -> None:
 class Beat:
     """Writes the watcher's heartbeat every few seconds, and enqueues the lease check, since the mirror has advanced.
 
-    Each call enqueues the inventory too if a change of use has waited long enough. Once a minute it writes how the
+    Each call has nodes counted too if a change of their use has waited long enough. Once a minute it writes how the
     clock of the API server differs.
     """
 

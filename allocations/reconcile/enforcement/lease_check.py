@@ -57,7 +57,8 @@ def check_leases(client: Client) -> None:
                     del live[sighting.namespace]
             except (ClusterRefused, ClusterUnavailable) as error:
                 # One excess that cannot be ended must not keep the others from being ended.
-                log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
+                holder = f"{excess.holder.kind}/{excess.holder.id}"
+                log.error("lease.not_ended", holder=holder, namespace=sighting.namespace, error=str(error))
                 failure = error
         unbilled.enqueue(cluster)
     if isinstance(failure, ClusterUnavailable):

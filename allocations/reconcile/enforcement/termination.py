@@ -135,7 +135,8 @@ def _report(client: Client, sighting: LeaseExcess, excess: Excess, project: Proj
     sighting.actions += 1
     sighting.save(update_fields=["actions"])
     message = f"{excess.sentence} {ended}"
-    log.error("lease.ended", holder=f"{sighting.holder_kind}/{sighting.holder}", message=message)
+    holder = f"{sighting.holder_kind}/{sighting.holder}"
+    log.error("lease.ended", holder=holder, namespace=sighting.namespace, message=message)
     for pod in (*excess.pods, *excess.overdue_pods):
         events.warn(client, pod, REASON, message)
     row = Allocation.objects.filter(pk=sighting.holder).first() if excess.holder.kind is HolderKind.ALLOCATION else None

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from allocations.cluster.client import connect
 from allocations.reconcile.allocation import reconcile_allocation
+from allocations.reconcile.changed_usage import reconcile_usage
 from allocations.reconcile.enforcement.lease_check import check_leases
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.job_events import tell_flavor
@@ -28,6 +29,8 @@ def _lock(target: str) -> int | None:
             return lock_id(kind, key)
         case "platform" | "inventory" | "leases":
             return lock_id(f"{targets.of_cluster(cluster)}{kind}")
+        case "usage":
+            return lock_id(targets.inventory(cluster))
     return None
 
 
@@ -49,6 +52,8 @@ def reconcile_target(target: str) -> datetime | None:
             return reconcile_platform(connect(cluster))
         case "inventory":
             return reconcile_inventory(cluster)
+        case "usage":
+            return reconcile_usage(cluster)
         case "adoption":
             return reconcile_adoption(cluster)
         case "leases":

@@ -15,7 +15,7 @@ from allocations.models import WatchState
 from allocations.reconcile.metering import open_intervals
 from portal.clusters import registry
 from portal.core import clock
-from quotas.metering import inferred_capacity, proofs, rollup_proof
+from quotas.metering import inferred_capacity, ledger_starts, proofs, rollup_proof
 from quotas.metering.balance import Failure
 from quotas.metering.hours import HOUR, hour_of
 from quotas.metering.models import BalanceProof
@@ -30,7 +30,7 @@ def prove_due() -> int:
 
     Due are hours that were not checked yet, the newest first, then those that were not balanced.
     """
-    first_hours, checked = proofs.first_hours(), 0
+    first_hours, checked = ledger_starts.first_hours(), 0
     for cluster in registry.slugs():
         end = complete_until(cluster)
         if end is None or cluster not in first_hours:
@@ -51,7 +51,7 @@ def prove_between(cluster: str, start: datetime | None, end: datetime | None) ->
 
     None is the beginning of the ledger, and the end of the newest hour that can be checked.
     """
-    first, complete = proofs.first_hours().get(cluster), complete_until(cluster)
+    first, complete = ledger_starts.first_hours().get(cluster), complete_until(cluster)
     if first is None or complete is None:
         return
     inferred_capacity.infer(cluster)

@@ -1,12 +1,14 @@
-"""Computes the fraction of its GPU that each held device is charged as; the sum on a GPU never exceeds 1.
+"""Computes the fraction of its GPU that each held device takes, and that no device is held twice.
 
-A MIG slice is charged as the larger of its compute and memory fractions, since others cannot use that part of the GPU
-(``quotas.catalog.geometry``). On mixed layouts these may add up to 15/14; the last slice is then charged as the rest.
+A MIG slice takes the larger of its compute and memory fractions, since others cannot use that part of the GPU
+(``quotas.catalog.geometry``). On mixed layouts these may add up to 15/14. What is charged of them follows from the
+times of all uses of the GPU (``quotas.metering.gpu_shares``).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from uuid import UUID
 
 from allocations.capacity import geometry_lookup
 from allocations.domain.objects import Slice
@@ -21,49 +23,41 @@ HeldSlice = tuple[Allocation, Slice]
 
 
 def gpu_fractions(begins: Sequence[HeldSlice]) -> list[Fraction]:
-    """Return the fraction of a GPU that one slice of each is; one query, and one more if there are custom claims.
+    """Return the fraction of a GPU that one slice of each is; one query if there are devices of GPUs with dynamic MIG,
+    and one if there are custom claims.
 
     Raises SlotHeld if the interval of an overlapping device is still open: its end has to be observed first.
     """
-    gpus = _open_by_gpu({(row.project.cluster_id, held.node) for row, held in begins if held.device})
+    _require_free([(row, held) for row, held in begins if held.device and row.offering.flavor.partitionable])
     profiles = _profiles({row.offering.flavor_id for row, _ in begins if row.offering.kind == Kind.CLAIM})
-    found: list[Fraction] = []
+    return [_fraction(row, held, profiles) for row, held in begins]
+
+
+def _require_free(begins: Iterable[HeldSlice]) -> None:
+    gpus = _open_by_gpu({(row.project.cluster_id, held.node) for row, held in begins})
     for row, held in begins:
-        fraction = _nominal_fraction(row, held, profiles)
-        if held.device:
-            on_gpu = gpus[row.project.cluster_id, held.node, parent_gpu(held.device)]
-            if (
-                geometry := geometry_lookup.of_flavor(row.offering.flavor)
-                if row.offering.flavor.partitionable
-                else None
-            ):
-                _require_free(geometry, held, on_gpu)
-            left = 1 - sum((each for _, _, each in on_gpu), Fraction(0))
-            fraction = min(fraction, left) if left > 0 else fraction
-            on_gpu.append((held.device, row, fraction))
-        found.append(fraction)
-    return found
+        on_gpu = gpus[row.project.cluster_id, held.node, parent_gpu(held.device)]
+        if geometry := geometry_lookup.of_flavor(row.offering.flavor):
+            for device, holder in on_gpu:
+                if _overlap(geometry, held.device, device):
+                    raise SlotHeld(held.slot, holder)
+        on_gpu.append((held.device, row.pk))
 
 
-GpuDevices = list[tuple[str, Allocation | UsageInterval, Fraction]]
+GpuDevices = list[tuple[str, UUID]]
+"""Devices of a GPU and their holders."""
 
 
 def _open_by_gpu(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], GpuDevices]:
-    """Return device, holder and fraction of every open interval, by cluster, node and GPU.
+    """Return device and holder of every open interval, by cluster, node and GPU.
 
     ``nodes`` are pairs of cluster and node.
     """
     gpus: dict[tuple[str, str, str], GpuDevices] = defaultdict(list)
     if nodes:
         for one in UsageInterval.objects.filter(end=None, node__in={node for _, node in nodes}):
-            gpus[one.cluster_id, one.node, parent_gpu(one.device)].append((one.device, one, one.gpus))
+            gpus[one.cluster_id, one.node, parent_gpu(one.device)].append((one.device, one.holder_id))
     return gpus
-
-
-def _require_free(geometry: Geometry, held: Slice, on_gpu: GpuDevices) -> None:
-    for device, holder, _ in on_gpu:
-        if _overlap(geometry, held.device, device):
-            raise SlotHeld(held.slot, holder.holder_id if isinstance(holder, UsageInterval) else holder.pk)
 
 
 def _overlap(geometry: Geometry, one: str, other: str) -> bool:
@@ -82,7 +76,7 @@ def _profiles(flavors: Collection[int]) -> dict[tuple[int, str], Fraction]:
     return {(row.flavor_id, device_label(row.profile)): row.gpu_share for row in rows}
 
 
-def _nominal_fraction(row: Allocation, held: Slice, profiles: Mapping[tuple[int, str], Fraction]) -> Fraction:
+def _fraction(row: Allocation, held: Slice, profiles: Mapping[tuple[int, str], Fraction]) -> Fraction:
     """Return the offering's fraction; of a custom claim, that of the offering that the device itself belongs to."""
     if row.offering.kind != Kind.CLAIM:
         return row.offering.gpu_share

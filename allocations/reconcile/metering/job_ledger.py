@@ -10,7 +10,7 @@ member is empty, since no object has the Job's creator.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -19,12 +19,13 @@ from uuid import uuid5
 
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from allocations.cluster.kinds import Observation
-from allocations.domain.objects import has_finished
+from allocations.domain.objects import Snapshot, has_finished
 from allocations.domain.observed_facts import ResourceClaimFacts, claim_facts, pod_facts, workload_facts
 from allocations.models import MirrorObject
+from allocations.reconcile import mirror
 from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
 from allocations.reconcile.metering import pod_ends
@@ -33,11 +34,13 @@ from allocations.reconcile.metering.job_reservations import Account
 from allocations.reconcile.metering.job_usage import UnresolvedUse, Use
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import Columns
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
+METERED = ("slot", "source_start")
 
 
 def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
@@ -53,20 +56,33 @@ def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
         _record_workload(cluster, new, old)
 
 
-def repair(cluster: str, metered: Collection[str]) -> bool:
+def repair_all(cluster: str, metered: Collection[str]) -> bool:
     """Make the ledger of all Jobs of a cluster agree with the mirror; return whether anything differed.
 
-    This charges use that was missed, or whose node had no flavor when the pod was bound. ``metered`` are the uids of
-    the pods and claims that the ledger charges.
+    ``metered`` are the uids of the pods and claims that the ledger charges.
     """
-    objects = MirrorObject.objects.filter(cluster=cluster)
-    pods = {row.uid: row for row in objects.filter(kind="Pod", allocation="", facts__has_key="job")}
-    claims = objects.filter(kind="ResourceClaim", facts__has_key="pod")
+    of_jobs = Q(kind="Pod", allocation="", facts__has_key="job") | Q(kind="ResourceClaim", facts__has_key="pod")
+    rows = MirrorObject.objects.filter(of_jobs, cluster=cluster)
+    snapshot = Snapshot(map(mirror.observed_object, rows))
+    return repair(cluster, snapshot, metered, reservations.differing_jobs(cluster))
+
+
+def repair(
+    cluster: str, snapshot: Snapshot, metered: Collection[str], differing: Collection[tuple[str, str]] = ()
+) -> bool:
+    """Make the ledger agree with these pods and claims; return whether anything differed.
+
+    This charges use that was missed, or whose node had no flavor when the pod was bound. ``metered`` are the uids that
+    the ledger charges of those that the snapshot would have, ``differing`` Jobs to repair besides, by namespace and
+    uid. Two queries for the Jobs whose pods are not charged, and none if there are none.
+    """
+    pods = {pod.uid: pod for pod in snapshot.of_kind("Pod", "") if pod_facts(pod).get("job")}
+    claims = [claim for claim in snapshot.of_kind("ResourceClaim") if claim_facts(claim).get("pod")]
     pod_of_claim = {claim.uid: claim_facts(claim)["pod"] for claim in claims if claim_facts(claim)["devices"]}
     bound = {uid for uid, pod in pods.items() if uses.is_bound(pod_facts(pod))}
     missing = (bound | {pod for claim, pod in pod_of_claim.items() if claim not in metered}) - set(metered)
-    jobs = {(pods[uid].namespace, pod_facts(pods[uid])["job"]) for uid in missing if uid in pods}
-    differing = _queued(cluster, jobs) | reservations.differing_jobs(cluster)
+    jobs = {(pods[uid].ref.namespace, pod_facts(pods[uid])["job"]) for uid in missing if uid in pods}
+    differing = {*differing, *(_queued(cluster, jobs) if jobs else ())}
     unseen = set(metered) - bound - pod_of_claim.keys()
     stale = [rows for uid in unseen for rows in (_open_of_pod(cluster, uid), _open_of_claim(cluster, uid))]
     repaired = sum(_close(rows, clock.now(), {"kind": "none"}, estimated=True) for rows in stale)
@@ -87,11 +103,23 @@ def _queued(cluster: str, jobs: Collection[tuple[str, str]]) -> set[tuple[str, s
 
 def metered(cluster: str) -> set[str]:
     """Return the uids of the pods and claims of a cluster that are charged now; their use is not foreign use."""
-    open_now = UsageInterval.objects.filter(cluster=cluster, end=None, member="", unused=False)
+    rows, columns = part_of_metered(cluster)
+    return metered_of(cluster, rows.values_list(*columns))
+
+
+def part_of_metered(cluster: str, nodes: Collection[str] | None = None) -> Columns:
+    """Return what to read for ``metered_of`` (``portal.core.reading``), of all nodes or those given."""
+    rows = UsageInterval.objects.filter(cluster=cluster, end=None, member="", unused=False)
+    is_use = Q(slot__startswith=uses.pod_slot_prefix(cluster)) | Q(source_start__kind="ResourceClaim")
+    return Columns(rows.filter(is_use) if nodes is None else rows.filter(is_use, node__in=nodes), METERED)
+
+
+def metered_of(cluster: str, values: Iterable[Sequence[Any]]) -> set[str]:
+    """Return the uids of the pods and claims from what was read of ``part_of_metered``."""
     pods = uses.pod_slot_prefix(cluster)
-    slots = open_now.filter(slot__startswith=pods).values_list("slot", flat=True)
-    claims = open_now.filter(source_start__kind="ResourceClaim").values_list("source_start__uid", flat=True)
-    return {slot.removeprefix(pods).partition("/")[0] for slot in slots} | set(claims)
+    return {
+        slot.removeprefix(pods).partition("/")[0] if slot.startswith(pods) else source["uid"] for slot, source in values
+    }
 
 
 def _record_pod(cluster: str, new: Observation, old: MirrorObject | None) -> None:

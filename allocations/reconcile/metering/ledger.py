@@ -38,18 +38,21 @@ def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
     return found
 
 
-def sync(rows: Sequence[Allocation], snapshot: Snapshot, before: Snapshot | None, *, at: datetime) -> set[UUID]:
+def sync(
+    rows: Sequence[Allocation], snapshot: Snapshot, before: Snapshot | None, *, at: datetime, live: bool
+) -> set[UUID]:
     """Open and close intervals of ``rows`` so that the ledger agrees with ``snapshot``; return the changed allocations.
 
-    ``rows`` need the relations of ``spec_of_row.rows()``. ``before`` is the state before a watched change, which
-    happened ``at``; None after a list: then intervals close at the last observation ``at``, flagged estimated.
-    Intervals are closed first, so that a device is never charged to two allocations at once.
+    ``rows`` need the relations of ``spec_of_row.rows()``. A ``live`` change was watched, and happened ``at``. Any other
+    was found later, and ``at`` is the last sighting of ``before``, the state before it: intervals close then, flagged
+    estimated. ``before`` is None if nobody had seen the cluster before. Intervals are closed first, so that a device is
+    never charged to two allocations at once.
 
     Raises SlotHeld if another holder's interval on a slot is still open.
     """
     intervals = _open(rows)
-    closed = _close_gone(rows, snapshot, intervals, at=at, live=before is not None)
-    return closed | _open_held(rows, snapshot, before, intervals, at=at, may_reopen=True)
+    closed = _close_gone(rows, snapshot, intervals, at=at, live=live)
+    return closed | _open_held(rows, snapshot, before, intervals, at=at, live=live, may_reopen=True)
 
 
 def is_same_hold(row: Allocation, before: Snapshot, after: Snapshot) -> bool:
@@ -68,7 +71,7 @@ def open_held(
     """Open the missing intervals, and close none, since ``snapshot`` may be older than the ledger; return the changed
     allocations. Without ``intervals``, the open ones are read.
     """
-    return _open_held(rows, snapshot, None, _open(rows) if intervals is None else intervals, at=at)
+    return _open_held(rows, snapshot, None, _open(rows) if intervals is None else intervals, at=at, live=False)
 
 
 def with_missing_intervals(rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]) -> set[UUID]:
@@ -145,12 +148,14 @@ def _open_held(
     intervals: Open,
     *,
     at: datetime,
+    live: bool,
     may_reopen: bool = False,
 ) -> set[UUID]:
     """Open an interval for each held slot that has none; return the changed allocations.
 
     A hold whose start was not watched, or that was held before the change already, starts at the time that the cluster
-    has for it, flagged estimated. A closed interval stays closed, since its key exists.
+    has for it, flagged estimated. That may be when its lease was admitted, long before the hold: it starts no earlier
+    than the last sighting at which it was not held. A closed interval stays closed, since its key exists.
 
     ``may_reopen``: ``snapshot`` is the newest one, so a hold that it shows after its interval was closed is another
     hold (for example, the portal's label was removed from the claim and put back). The cluster only has the start of
@@ -167,23 +172,24 @@ def _open_held(
                     begins.append((row, s, before is not None and s.slot not in earlier))
     devices = _devices((row.project.cluster_id, s) for row, s, _ in begins)
     fractions = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
-    for (row, held, watched), fraction in zip(begins, fractions, strict=True):
+    for (row, held, is_new), fraction in zip(begins, fractions, strict=True):
         slot = _slot(row, held.slot)
         first = key(row.pk, slot, held.identity)
         interval_key = _next_key(row.pk, slot, held.identity) if may_reopen else first
-        found_at = at if before is not None else clock.now()
-        is_reopened = before is None and (interval_key != first or _has_ended_since(row.pk, slot, held.since))
-        since = held.since if held.since and not is_reopened else found_at
+        is_reopened = not live and (interval_key != first or _has_ended_since(row.pk, slot, held.since))
+        since = held.since if held.since and not is_reopened else at if live else clock.now()
+        if is_new:
+            since = at if live else max(since, at)
         device = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
         metering.open_interval(
             interval_key,
             row.pk,
             slot,
-            at if watched else since,
+            since,
             attribution(row.project, row.offering, fraction, member=row.requested_by.username, **device),
             held.count,
             _evidence_of(snapshot, held.evidence),
-            estimated=not watched,
+            estimated=not (live and is_new),
         )
     return {row.pk for row, _, _ in begins}
 

@@ -6,7 +6,7 @@ from allocations.reconcile.metering import balance_proof
 from portal.clusters import registry
 from portal.core import clock
 from quotas.costs import rollups
-from quotas.metering import proofs
+from quotas.metering import ledger_starts, proofs
 from quotas.metering.dirty_hours import settled_until
 from quotas.metering.hours import DAY, HOUR, day_of, hours_between
 
@@ -20,7 +20,7 @@ def roll_up_due() -> int:
     Due are hours that have changed since they were rolled up, whose balance is proved again if it was before, then
     those that never were, the newest first.
     """
-    first_hours, count = proofs.first_hours(), 0
+    first_hours, count = ledger_starts.first_hours(), 0
     for cluster in registry.slugs():
         end = complete_until(cluster)
         if end is None or cluster not in first_hours:
@@ -43,7 +43,7 @@ def rebuild(cluster: str, start: datetime | None, end: datetime | None) -> int:
 
     None is the beginning of the ledger, and the end of the newest hour that can be rolled up.
     """
-    first, complete = proofs.first_hours().get(cluster), complete_until(cluster)
+    first, complete = ledger_starts.first_hours().get(cluster), complete_until(cluster)
     if first is None or complete is None:
         return 0
     hours = [

@@ -1,16 +1,29 @@
-"""Optimistic concurrency of PUT and PATCH (RFC 9110 §13, RFC 6585 §3)."""
+"""Optimistic concurrency of PUT and PATCH, and lists that did not change (RFC 9110 §13, RFC 6585 §3)."""
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Model
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
+from rest_framework.response import Response
 
+from portal.api.http.auth import current_user
+from portal.core import clock
 from portal.core.errors import NotVisible, Problem
+from portal.core.reading import digest_of
+from portal.tenants import access
 
 Row = TypeVar("Row", bound=Model)
+
+
+UNCHANGED = OpenApiResponse(description="Not changed since the answer with that ETag.")
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of an earlier answer."
+)
 
 
 class PreconditionRequired(Problem):
@@ -44,6 +57,23 @@ def require_match(request: Request, version: int | str) -> None:
         )
     if given != "*" and entity_tag(version) not in [tag.strip() for tag in given.split(",")]:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
+
+
+def of_list(request: Request, *parts: Any) -> str:
+    """Return the weak entity tag of a list made from `parts`, for this caller in these roles, in this minute."""
+    user = current_user(request)
+    roles = access.permissions_of(user).role_in
+    minute = clock.this_minute().isoformat()
+    return f'W/"{digest_of(user.pk, user.platform_role, roles, request.get_full_path(), minute, parts)}"'
+
+
+def unless_known(request: Request, tag: str, answer: Callable[[], Response]) -> Response:
+    """Return the answer with its tag; 304 and no body if the caller has it. Whoever keeps it asks before each use."""
+    known = [one.strip() for one in request.headers.get("If-None-Match", "").split(",")]
+    response = Response(status=304) if tag in known else answer()
+    response["ETag"] = tag
+    response["Cache-Control"] = "private, no-cache"
+    return response
 
 
 def lock(request: Request, version: Callable[[Row], int | str]) -> Callable[[Row], Row]:

@@ -7,7 +7,7 @@ after that position, or ends before it, so an ordering may follow relations, and
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlencode
 
 from django.core.exceptions import ValidationError
@@ -73,6 +73,23 @@ def page(
     request: Request, rows: QuerySet[Row], render: Callable[[list[Row]], list[dict[str, Any]]], *ordering: str
 ) -> Response:
     """Return one page of `rows`, rendered together. `ordering` must be unique and have no nulls."""
+    found = read_page(request, rows, *ordering)
+    return found.response(render(found.rows))
+
+
+class RowsOfPage(NamedTuple, Generic[Row]):
+    """The rows of a page, and the addresses of the pages beside it."""
+
+    rows: list[Row]
+    next: str | None
+    previous: str | None
+
+    def response(self, results: list[dict[str, Any]]) -> Response:
+        return Response({"next": self.next, "previous": self.previous, "results": results})
+
+
+def read_page(request: Request, rows: QuerySet[Row], *ordering: str) -> RowsOfPage[Row]:
+    """Return the rows of one page. `ordering` must be unique and have no nulls."""
     size, cursor = _size(request), _cursor(request, len(ordering))
     try:
         found = list(_from(rows, ordering, cursor)[: size + 1])
@@ -84,12 +101,10 @@ def page(
     has_next, has_previous = (True, has_more) if cursor.is_before else (has_more, cursor != FIRST)
     after = Cursor(_position(shown[-1], ordering)) if shown else FIRST
     before = Cursor(_position(shown[0], ordering), is_before=True) if shown else LAST
-    return Response(
-        {
-            "next": _url(request, after) if has_next else None,
-            "previous": _url(request, before) if has_previous else None,
-            "results": render(shown),
-        }
+    return RowsOfPage(
+        rows=shown,
+        next=_url(request, after) if has_next else None,
+        previous=_url(request, before) if has_previous else None,
     )
 
 

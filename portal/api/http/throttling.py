@@ -18,12 +18,15 @@ class PersonThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
         person = request.user.pk
-        who = f"user:{person}" if person else f"address:{address_limits.network(request)}"
-        use = counters.use(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
+        limit = settings.API_REQUESTS_PER_MINUTE
+        if person:
+            use = person_limits.use(request._request, person, "api:user", limit)
+        else:
+            use = counters.use(f"api:address:{address_limits.network(request)}", limit)
         request._request.META[rate_limit_fields.USE] = use
         self.wait_s = use.wait_s if use else 0
         if self.wait_s:
-            detail = f"At most {settings.API_REQUESTS_PER_MINUTE} requests a minute."
+            detail = f"At most {limit} requests a minute."
             early_refusals.remember(request._request, detail, self.wait_s)
         elif person:
             person_limits.admit(request._request, person)

@@ -3,9 +3,10 @@
 The serializers describe the answers in the OpenAPI schema; the answers themselves are plain dictionaries.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, get_args
+from uuid import UUID
 
 import yaml
 from rest_framework import serializers
@@ -22,9 +23,9 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
 from allocations.queues.queue import QueuePosition
-from allocations.requests import selectors
+from allocations.requests import details, selectors
 from allocations.requests.advice import WarningReason
-from allocations.requests.selectors import Detail, HeldDevice
+from allocations.requests.details import Detail, Details, HeldDevice
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount, cost_to_date
 from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
@@ -175,21 +176,21 @@ class ConnectionOut(serializers.Serializer):
     expires_at = serializers.DateTimeField()
 
 
-def many(rows: list[Allocation]) -> list[dict[str, Any]]:
-    """Return the rows with their details, in a fixed number of queries."""
-    details, places = selectors.details(rows), team_queue.positions(rows)
-    return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
+def many(found: Details, places: Mapping[UUID, QueuePosition]) -> list[dict[str, Any]]:
+    """Return the rows with their details and positions."""
+    shown = found.by_id()
+    return [_allocation(row, shown[row.pk], places.get(row.pk)) for row in found.rows]
 
 
-def new(row: Allocation) -> dict[str, Any]:
-    """Return a row that was just requested."""
-    detail = selectors.details([row], are_new=True)[row.pk]
-    return _allocation(row, detail, team_queue.positions([row]).get(row.pk))
+def listed(row: Allocation) -> dict[str, Any]:
+    """Return one row as lists show it, with its position in the portal's order."""
+    found = details.read([row])
+    return many(found, team_queue.positions([row]))[0]
 
 
 def one(row: Allocation) -> dict[str, Any]:
     """Return one row; its position in the queue is asked of Kueue."""
-    return _allocation(row, selectors.details([row])[row.pk], team_queue.position(row))
+    return _allocation(row, details.by_id([row])[row.pk], team_queue.position(row))
 
 
 def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) -> dict[str, Any]:
@@ -229,7 +230,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
 
 def _time(row: Allocation) -> dict[str, Any]:
     time = spec_of_row.time(row)
-    left = time.left_at(row.ended_at or clock.now())
+    left = time.left_at(row.ended_at or clock.this_minute())
     return {
         "hours": hours(time.hours),
         "hours_left": None if left is None else text(held_time.hours(left), HOURS_PLACES),

@@ -27,6 +27,8 @@ RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Se
 RETRY_AFTER_IN_PROGRESS = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds, of in_progress."}}
 ETAG = {"ETag": {"schema": {"type": "string"}, "description": "The version, for If-Match.", "required": True}}
 
+LIST_ETAG = {"ETag": {"schema": {"type": "string"}, "description": "The version, for If-None-Match.", "required": True}}
+
 
 class OperationSchema(AutoSchema):
     """Derives id, summary, headers and problem types of an operation.
@@ -51,6 +53,9 @@ class OperationSchema(AutoSchema):
             answers[str(status)] = self._problem_response(status, refused)
         if {"GET", "PUT"} <= set(self.view.allowed_methods) and self.method in ("GET", "PUT"):
             answers["200"].setdefault("headers", {}).update(ETAG)
+        if "304" in answers:
+            for answer in (answers["200"], answers["304"]):
+                answer.setdefault("headers", {}).update(LIST_ETAG)
         return answers
 
     def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> Schema:

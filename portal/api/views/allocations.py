@@ -13,12 +13,14 @@ from rest_framework.response import Response
 from allocations.connect.connection import connect as connect_to
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.requests import bulk_release, selectors, services
+from allocations.queues.queue import positions
+from allocations.requests import bulk_release, details, selectors, services
 from allocations.requests.preview import preview_request
+from portal.api.http import etag
 from portal.api.http.auth import RequestScope, current_user, token_expires_at
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
-from portal.api.http.pagination import Orderings, ordering, ordering_parameter, page, page_schema
+from portal.api.http.pagination import Orderings, ordering, ordering_parameter, page, page_schema, read_page
 from portal.api.http.strict import query_flag, query_time, query_values, read
 from portal.api.schemas import allocation_input, preview_output
 from portal.api.schemas import allocation_output as out
@@ -62,7 +64,7 @@ FILTERS = [
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
     seen = preview_request(current_user(request), to_request(read(AllocationBody, request)))
-    planned = [content for content, _ in selectors.manifests(services.draft(current_user(request), seen))]
+    planned = [content for content, _ in selectors.manifests(services.draft(seen))]
     return Response(preview_output.preview(seen, planned))
 
 
@@ -78,17 +80,17 @@ def preview(request: Request) -> Response:
 )
 @extend_schema(
     methods=["GET"],
-    parameters=FILTERS,
-    responses=page_schema(out.AllocationOut),
+    parameters=[*FILTERS, etag.IF_NONE_MATCH],
+    responses={200: page_schema(out.AllocationOut), 304: etag.UNCHANGED},
 )
 @api_view(["GET", "POST"])
 @idempotent(AllocationBody, allocation_input.meaning)
 def allocations(request: Request) -> Response:
     """List the allocations that the caller may see, newest first, including ended ones. POST requests slices."""
     if request.method == "GET":
-        return page(request, _filtered(request), out.many, *ordering(request, ORDERINGS, NEWEST_FIRST))
+        return _page(request)
     row = services.request(current_user(request), to_request(read(AllocationBody, request)))
-    return Response(out.new(row), status=201, headers={"Location": f"{request.path}/{row.pk}"})
+    return Response(out.listed(row), status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
 
 @extend_schema(responses=out.AllocationOut)
@@ -171,13 +173,23 @@ def release_several(request: Request) -> Response:
     if "ids" in values:
         found, more = bulk_release.release_named(user, values["ids"], **how), False
     else:
-        rows = _matching(user, {name: values.get(name, []) for name in bulk.FILTERS}, is_own=values["mine"])
+        filters = {name: values.get(name, []) for name in bulk.FILTERS}
+        rows = _matching(selectors.visible(user), user, filters, is_own=values["mine"])
         found, more = bulk_release.release_matching(user, rows, **how)
     return Response({"dry_run": values["dry_run"], "more": more, "results": [bulk.released(one) for one in found]})
 
 
 def _now(request: Request, id_: str) -> Response:
-    return Response(out.many([selectors.get(current_user(request), id_)])[0])
+    return Response(out.listed(selectors.get(current_user(request), id_)))
+
+
+def _page(request: Request) -> Response:
+    """Return a page of the list, or 304 to who has it: its tag is of all that it is made from."""
+    found = read_page(request, _filtered(request), *ordering(request, ORDERINGS, NEWEST_FIRST))
+    shown, places = details.read(found.rows), positions(found.rows)
+    versions = [(row.pk, selectors.version_of(row)) for row in found.rows]
+    tag = etag.of_list(request, versions, shown.version, list(places.items()), found.next, found.previous)
+    return etag.unless_known(request, tag, lambda: found.response(out.many(shown, places)))
 
 
 def _filtered(request: Request) -> QuerySet[Allocation]:
@@ -185,13 +197,16 @@ def _filtered(request: Request) -> QuerySet[Allocation]:
     phases = wanted["phase"]
     if unknown := sorted(set(phases) - {phase.value for phase in Phase}):
         raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(Phase)}."]})
-    rows = _matching(current_user(request), wanted, is_own=query_flag(request, "mine", False))
+    user = current_user(request)
+    rows = _matching(selectors.listed(user), user, wanted, is_own=query_flag(request, "mine", False))
     after = query_time(request, "created_after")
     return rows.filter(created_at__gt=after) if after else rows
 
 
-def _matching(user: User, filters: Mapping[str, Collection[str]], *, is_own: bool) -> QuerySet[Allocation]:
-    """Return the allocations the person may see that have one of the wanted values in each column."""
+def _matching(
+    rows: QuerySet[Allocation], user: User, filters: Mapping[str, Collection[str]], *, is_own: bool
+) -> QuerySet[Allocation]:
+    """Return those of the rows that have one of the wanted values in each column."""
     found = {f"{COLUMNS[name]}__in": values for name, values in filters.items() if values}
-    rows = selectors.visible(user).filter(**found)
+    rows = rows.filter(**found)
     return rows.filter(requested_by=user) if is_own else rows

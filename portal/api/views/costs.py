@@ -1,5 +1,6 @@
 """Usage and cost, aggregated by any key of the ledger."""
 
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -20,7 +21,7 @@ from quotas.costs.ledger import KEYS
 from quotas.costs.outages import OutageShare, visible_share
 from quotas.costs.rating import Window
 from quotas.costs.selectors import CostRow, visible_costs
-from quotas.metering import proofs
+from quotas.metering import ledger_starts, proofs
 from quotas.metering.balance import Check
 from quotas.metering.hours import HOUR
 from quotas.metering.models import BalanceProof
@@ -28,8 +29,10 @@ from quotas.metering.models import BalanceProof
 IDLE = ("separate", "share", "hide")
 IDLE_HELP = "hide: without what nobody is charged for, which platform staff see. share: as separate, for now."
 NOT_HELD_HELP = (
-    'For platform staff, by cluster and flavor; "0" for others. null without a price, or until the time is rolled up.'
+    'For platform staff, by cluster and flavor; "0" for others. null without a price, if the window begins before '
+    "`capacity_recorded_since`, or until the time is rolled up."
 )
+UNKNOWN_HELP = "null: the hour begins before capacity is recorded."
 WINDOW = OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS)
 
 
@@ -65,12 +68,20 @@ class OutagesOut(serializers.Serializer):
     cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
 
 
+class CapacitySinceOut(serializers.Serializer):
+    cluster = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True, help_text="null: not recorded yet.")
+
+
 class CostsOut(serializers.Serializer):
     results = CostRowOut(many=True)
     currency = serializers.CharField()
     unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
     window = WindowOut()
     outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
+    capacity_recorded_since = CapacitySinceOut(
+        many=True, help_text="For platform staff. Before it only what was held is known. Empty for others."
+    )
 
 
 class FailureOut(serializers.Serializer):
@@ -90,13 +101,18 @@ class ProofOut(serializers.Serializer):
     checked_at = serializers.DateTimeField()
     balanced = serializers.BooleanField()
     accounts = serializers.IntegerField(help_text="GPUs, and resources of flavors, that were checked.")
-    capacity_gpu_hours = serializers.CharField(help_text="The sum of the six parts, if the hour is balanced.")
+    capacity_recorded_since = serializers.DateTimeField(allow_null=True, help_text="Of the cluster; null: not yet.")
+    capacity_gpu_hours = serializers.CharField(
+        allow_null=True, help_text=f"The sum of the six parts, if the hour is balanced. {UNKNOWN_HELP}"
+    )
     held = serializers.CharField()
-    unmanaged = serializers.CharField()
-    unavailable = serializers.CharField()
-    stranded = serializers.CharField()
-    idle = serializers.CharField()
-    variance = serializers.CharField(help_text="Negative if more is charged than there is.")
+    unmanaged = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
+    unavailable = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
+    stranded = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
+    idle = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
+    variance = serializers.CharField(
+        allow_null=True, help_text=f"Negative if more is charged than there is. {UNKNOWN_HELP}"
+    )
     failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MAX_FAILURES}.")
     failure_count = serializers.IntegerField()
 
@@ -138,6 +154,9 @@ def costs(request: Request) -> Response:
             "unpriced_gpu_hours": found.unpriced_gpu_hours,
             "window": _span(found.window),
             "outages": _outages(visible_share(user, window, where)),
+            "capacity_recorded_since": [
+                {"cluster": cluster, "since": since} for cluster, since in sorted(found.capacity_recorded_since.items())
+            ],
         }
     )
 
@@ -150,18 +169,24 @@ def proof(request: Request) -> Response:
     """
     window = windows.parse(_window(request), clock.now())
     rows = proofs.in_window(current_user(request), window.start, window.end)
-    return page(request, rows, lambda found: [_proof(row) for row in found], "-hour", "cluster_id")
+    since = ledger_starts.capacity_recorded_since()
+    return page(
+        request, rows, lambda found: [_proof(row, since.get(row.cluster_id)) for row in found], "-hour", "cluster_id"
+    )
 
 
-def _proof(row: BalanceProof) -> dict[str, Any]:
-    names = ("capacity_gpu_hours", "held", "unmanaged", "unavailable", "stranded", "idle", "variance")
+def _proof(row: BalanceProof, since: datetime | None) -> dict[str, Any]:
+    names = ("capacity_gpu_hours", "unmanaged", "unavailable", "stranded", "idle", "variance")
+    is_known = since is not None and since <= row.hour
     return {
         "window": {"start": row.hour, "end": row.hour + HOUR},
         "cluster": row.cluster_id,
         "checked_at": row.checked_at,
         "balanced": row.balanced,
         "accounts": row.accounts,
-        **{name: f"{getattr(row, name):f}" for name in names},
+        "capacity_recorded_since": since,
+        "held": f"{row.held:f}",
+        **{name: f"{getattr(row, name):f}" if is_known else None for name in names},
         "failures": row.failures,
         "failure_count": row.failure_count,
     }

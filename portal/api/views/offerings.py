@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.capacity import device_inventory
+from allocations.capacity.fleet import Fleet, fleet
 from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.domain.isolation import LEVELS
 from allocations.requests import forecast, isolation
@@ -23,11 +24,11 @@ from portal.api.schemas.problem_output import refusals
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible
 from portal.core.money import text
+from portal.http import own_writes
 from portal.tenants import access
 from portal.tenants.models import Team
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Kind, Offering, Path, Sharing
-from quotas.costs import selectors as costs
 
 
 class FlavorBriefOut(serializers.Serializer):
@@ -105,21 +106,22 @@ def offerings(request: Request) -> Response:
     slug = query_value(request, "project")
     project = access.project_for(user, slug) if slug else None
     teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
-    availability = Availability(teams, user=user, project=project)
-    rows = catalog.offerings()
+    offered = fleet(own_writes.fleet_max_age_s(user.pk))
+    availability = Availability(teams, user=user, project=project, fleet=offered)
+    found = offered.offerings()
     if kinds := query_values(request, "kind"):
         if unknown := sorted(set(kinds) - set(Kind.values)):
             raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
-        rows = rows.filter(kind__in=kinds)
+        found = [o for o in found if o.kind in kinds]
     if query_flag(request, "free", False):
-        rows = rows.filter(
-            key__in=[
-                o.key
-                for o in availability.fleet.offerings()
-                if (_headroom(availability, teams, o).can_get_now if project else availability.fleet.capacity(o).free)
-            ]
-        )
-    return page(request, rows, lambda found: _render(found, availability, teams), "key")
+        found = [
+            o for o in found if (_headroom(availability, teams, o).can_get_now if project else offered.capacity(o).free)
+        ]
+    by_key = {o.key: o for o in found}
+    rows = Offering.objects.filter(key__in=by_key).only("key")
+    return page(
+        request, rows, lambda shown: _render([by_key[o.key] for o in shown], availability, teams, offered), "key"
+    )
 
 
 class AttributeInfoOut(serializers.Serializer):
@@ -183,8 +185,10 @@ def _earliest_fit(
     return {"at": first.at, "allocation": first.allocation.pk if is_own else None}
 
 
-def _render(rows: list[Offering], availability: Availability, teams: list[Team]) -> list[dict[str, Any]]:
-    prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
+def _render(
+    rows: list[Offering], availability: Availability, teams: list[Team], offered: Fleet
+) -> list[dict[str, Any]]:
+    prices, currency = offered.prices, offered.currency
     headrooms = {row.key: _headroom(availability, teams, row) for row in rows}
     is_full = any(not headroom.can_get_now for headroom in headrooms.values())
     releases = forecast.expected_releases(clock.now()) if is_full else []
@@ -212,7 +216,7 @@ def _render(rows: list[Offering], availability: Availability, teams: list[Team])
             "node_share": None if row.kind == Kind.CLAIM else node_share(row.node_share),
             "price_per_hour": text(prices[row.key]) if row.key in prices else None,
             "currency": currency,
-            "capacity": vars(availability.fleet.capacity(row)),
+            "capacity": vars(offered.capacity(row)),
             "mine": {
                 **vars(headrooms[row.key]),
                 "after": _earliest_fit(availability, teams, row, headrooms[row.key], releases),

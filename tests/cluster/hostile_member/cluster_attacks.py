@@ -88,7 +88,7 @@ def many_replicas(rng: Random, context: AttackContext) -> Iterator[Call]:
 
 
 def too_large_objects(rng: Random, context: AttackContext) -> Iterator[Call]:
-    """A megabyte in the environment, in data or in annotations, at times in characters of four bytes."""
+    """A megabyte in environment, data or annotations, at times in characters of four bytes; images nodes repeat."""
     number = 0
     while True:
         number += 1
@@ -99,7 +99,8 @@ def too_large_objects(rng: Random, context: AttackContext) -> Iterator[Call]:
         elif kind in ("Service", "PersistentVolumeClaim"):
             body = objects.annotated(kind, name, objects.filler(size, mark))
         else:
-            body = objects.running(kind, name, objects.tiny(objects.filler(size, mark)))
+            large = objects.tiny(objects.filler(size, mark))
+            body = objects.running(kind, name, rng.choice([large, large, large, *objects.repeated()]))
         yield objects.create(kind, context, name, body, must_fail=True)
 
 

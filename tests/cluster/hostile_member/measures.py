@@ -20,7 +20,7 @@ MOST_LAG_S = 5.0
 Series = Mapping[str, Sequence[float]]
 
 
-def findings(calm: Series, attacked: Series) -> Iterator[str]:
+def slower(calm: Series, attacked: Series) -> Iterator[str]:
     """Return a sentence for each measure that became too slow, or has too few samples."""
     for name in sorted({*calm, *attacked} - {LAG}):
         before, after = calm.get(name, ()), attacked.get(name, ())
@@ -33,11 +33,15 @@ def findings(calm: Series, attacked: Series) -> Iterator[str]:
                 f"{name}: {now:.2f} s with him, median of {len(after)}; {percentile(before, 0.5):.2f} s without, so "
                 f"at most {allowed:.2f} s"
             )
+
+
+def late(attacked: Series) -> Iterator[str]:
+    """Return a sentence if the watcher was too late, or was measured too rarely."""
     behind = attacked.get(LAG, ())
     if len(behind) < FEWEST:
         yield f"{LAG}: measured {len(behind)} times; {FEWEST} are needed"
-    if late := [one for one in behind if one > MOST_LAG_S]:
-        yield f"{LAG}: {max(late):.1f} s at the most, {len(late)} of {len(behind)} times above {MOST_LAG_S:g} s"
+    if above := [one for one in behind if one > MOST_LAG_S]:
+        yield f"{LAG}: {max(above):.1f} s at the most, {len(above)} of {len(behind)} times above {MOST_LAG_S:g} s"
 
 
 def table(calm: Series, attacked: Series) -> list[str]:

@@ -40,6 +40,16 @@ def tiny(text: str = "") -> Object:
     return spec({"requests": TINY}, text)
 
 
+def repeated() -> list[Object]:
+    """Return specs of pods of which a node would repeat much in the status: a long image, and many readiness gates."""
+    spec = tiny()
+    gates = [{"conditionType": f"example.com/gate-{number}"} for number in range(200)]
+    return [
+        merge(spec, {"containers": [{**spec["containers"][0], "image": "x" * 20_000}]}),
+        {**spec, "readinessGates": gates},
+    ]
+
+
 def replicated(name: str, replicas: int, spec: Object, labels: Object | None = None) -> Object:
     template = {"metadata": {"labels": {"app": name, **(labels or {})}}, "spec": spec}
     return {"spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}}

@@ -2,6 +2,7 @@
 
 1. What is used is at most what is reserved, for each allocation and queued Job, and nothing else has a GPU.
 2. What is reserved and held is charged exactly; what pods use beyond it is charged until they are gone.
+3. A pod on a GPU node asks for no more of its CPU and memory than goes with the pod's GPUs.
 
 A finding is one sentence.
 """
@@ -9,6 +10,9 @@ A finding is one sentence.
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from decimal import Decimal
+
+from kubernetes.utils.quantity import parse_quantity
 
 from tests.support.cluster import ledger, usage
 from tests.support.cluster.api_client import NAMESPACED, ApiClient, Object
@@ -27,6 +31,7 @@ def findings(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
         *excess(by_holder),
         *charges(by_holder, charged),
         *full_nodes(nodes, pods),
+        *beyond_shares(nodes, snapshot.pods),
         *visible_devices(nodes, snapshot),
     ]
 
@@ -70,6 +75,40 @@ def full_nodes(nodes: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]
             # By DRA the scheduler gives devices to such pods; the node then lists no amount.
             if resource in there and amount > int(there[resource]):
                 yield f"pods on {name} have {amount} of {resource}, and it has {there[resource]}"
+
+
+def beyond_shares(nodes: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
+    """Return bound pods that ask for more of their node's CPU or memory than goes with their GPUs.
+
+    Judged on nodes with one kind of GPU by device plugin, of which each unit has an even part.
+    """
+    allocatable = {node["metadata"]["name"]: node["status"]["allocatable"] for node in nodes}
+    for pod in pods:
+        there = allocatable.get(pod["spec"].get("nodeName", ""), {})
+        kinds = {name: int(amount) for name, amount in there.items() if name.startswith("nvidia.com/") and int(amount)}
+        if len(kinds) != 1 or not usage.is_bound(pod):
+            continue
+        [(kind, units)] = kinds.items()
+        used = usage.gpus_of(pod)[kind]
+        name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+        for resource in ("cpu", "memory"):
+            asked, most = _requests(pod, resource), parse_quantity(there[resource]) * used / units
+            if asked > most:
+                yield (
+                    f"pod {name} has {used} of {units} {kind} of {node}, and asks for {asked} of {resource}; "
+                    f"{most} goes with them"
+                )
+
+
+def _requests(pod: Object, resource: str) -> Decimal:
+    """Return what the containers of a pod ask for together, or one of its init containers alone if that is more."""
+
+    def amounts(containers: Iterable[Object]) -> list[Decimal]:
+        asked = (one.get("resources", {}).get("requests", {}).get(resource, "0") for one in containers)
+        return [parse_quantity(amount) for amount in asked]
+
+    inits = amounts(pod["spec"].get("initContainers", ()))
+    return max(sum(amounts(pod["spec"]["containers"]), Decimal(0)), *inits, Decimal(0))
 
 
 def visible_devices(nodes: Iterable[Object], snapshot: Snapshot) -> Iterator[str]:

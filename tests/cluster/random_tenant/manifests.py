@@ -12,6 +12,15 @@ UNUSUAL_RESOURCES = (
     "gpu-portal.io/compute-slices",
     "deviceclass.resource.kubernetes.io/gpu.nvidia.com",
 )
+WORK: tuple[dict[str, str], ...] = (
+    {},
+    {"cpu": "4"},
+    {"cpu": "10", "memory": "40Gi"},
+    {"cpu": "40"},
+    {"cpu": "1m", "memory": "20Gi"},
+    {"memory": "200Gi"},
+)
+"""Requests of CPU and memory: of most pods none, of others less or more than goes with a GPU."""
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -69,8 +78,9 @@ def replicated(rng: Random, kind: str, namespace: str, name: str, labels: Object
 def template(rng: Random, labels: Object, amounts: Object) -> Object:
     """Return metadata and spec of a pod that satisfies Pod Security `restricted`."""
     container: Object = {"name": "main", "image": PAUSE, "securityContext": SAFE}
-    if amounts:
-        container["resources"] = {"requests": amounts, "limits": amounts}
+    work = rng.choices(WORK, [20, *[1] * (len(WORK) - 1)])[0]
+    if amounts or work:
+        container["resources"] = {"requests": {**work, **amounts}, "limits": amounts}
     containers = [container]
     if rng.random() < 0.15:
         containers.append({"name": "second", "image": PAUSE, "securityContext": SAFE})

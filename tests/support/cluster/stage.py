@@ -27,12 +27,15 @@ VOLUME = {
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
 TEXTS = {
+    "long": "x" * 5000,
     "large": "x" * 40_000,
     "larger": "x" * 140_000,
     "large_by_bytes": "\N{SQUARED OK}" * 10_000,
     "larger_by_bytes": "\N{SQUARED OK}" * 35_000,
 }
-"""Sizes above the limit of one object: of most kinds, and of ConfigMaps and Secrets. By bytes: not by characters."""
+"""Sizes above limits: of the images of a pod, of one object of most kinds, and of ConfigMaps and Secrets. By bytes: not
+by characters.
+"""
 HUGE = 300_000
 """Total bytes that the annotations of one object may not have."""
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from math import lcm
 from operator import add, sub
 
@@ -83,26 +83,27 @@ def _hours(each: Amounts, scale: int) -> Fraction:
 
 
 def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tuple[int, str], list[Step]]) -> None:
-    """Add the sums of one h100. What a hold is charged was left of the GPU when it began."""
+    """Add the sums of one h100. At each second a use is charged what those before it leave, foreign ones last."""
     uses = [(use, device) for use in plan.uses for device in use.devices if (device.node, device.gpu) == (node, index)]
-    ours = sorted(((use, device) for use, device in uses if use.project is not None), key=lambda one: one[0].span.start)
-    charged: list[Step] = []
-    for use, device in ours:
-        there = (amount for span, amount in charged if span.start <= use.span.start < span.end)
-        left = 1 - sum(there, Fraction(0))
-        amount = WEIGHT[device.profile] if left <= 0 else min(WEIGHT[device.profile], left)
-        charged.append((use.span, amount))
-        held[use.project or 0, "h100"].append(charged[-1])
+    scale = 56
+    left = sampled([(Span(0, WEEK), Fraction(1))], scale)
+    charged = {"held": [0] * WEEK, "unmanaged": [0] * WEEK}
+    for use, device in sorted(uses, key=lambda one: (one[0].project is None, one[0].span.start)):
+        seconds = slice(use.span.start, min(use.span.end, WEEK))
+        each = [min(amount, int(WEIGHT[device.profile] * scale)) for amount in left[seconds]]
+        left[seconds] = map(sub, left[seconds], each)
+        category = "unmanaged" if use.project is None else "held"
+        charged[category][seconds] = map(add, charged[category][seconds], each)
+        if use.project is not None:
+            held[use.project, "h100"] += _steps(use.span.start, each, scale)
     states = list(_spans(plan.nodes[node]))
     broken = [
         (span, Fraction(1))
         for span, state in states
         if state.state in {"not_ready", "cordoned", "unpublished"} or state.broken == index + 1
     ]
-    foreign = [(use.span, WEIGHT[device.profile]) for use, device in uses if use.project is None]
     weights = [(use.span, WEIGHT[device.profile]) for use, device in uses]
     masks = [(use.span, Fraction(device.mask)) for use, device in uses]
-    scale = 56
     capacity = sampled([(Span(0, WEEK), Fraction(1))], scale)
     weight, mask = sampled(weights, scale), sampled(masks, 1)
     in_use = list(map(min, weight, capacity))
@@ -112,8 +113,7 @@ def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tu
     most = [int(amount * scale) for amount in _most_that_fits()]
     idle = list(map(min, free, (most[taken] for taken in mask)))
     amounts = {
-        "held": sampled(charged, scale),
-        "unmanaged": sampled(foreign, scale),
+        **charged,
         "unavailable": unavailable,
         "idle": idle,
         "stranded": list(map(sub, free, idle)),
@@ -121,6 +121,14 @@ def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tu
     amounts["variance"] = list(map(sub, in_use, map(add, amounts["held"], amounts["unmanaged"])))
     for category, each in amounts.items():
         result.parts["h100"][category] += _hours(each, scale)
+
+
+def _steps(start: int, each: Amounts, scale: int) -> Iterator[Step]:
+    """Yield the amounts of the seconds from ``start`` on as steps."""
+    for amount, seconds in groupby(each):
+        end = start + len(list(seconds))
+        yield Span(start, end), Fraction(amount, scale)
+        start = end
 
 
 def _most_that_fits() -> list[Fraction]:

@@ -1,0 +1,207 @@
+"""Reads what is shown beside allocations: devices, cost to date and objects; in a fixed number of queries."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models.fields.json import KT
+
+from allocations.capacity import geometry_lookup
+from allocations.domain.custom_claim import CustomClaim
+from allocations.models import Allocation
+from portal.core import clock
+from portal.core.reading import Rows, Statement, digest_of, read_tables
+from portal.tenants.models import Project, Team, User
+from portal.workqueue import targets
+from quotas.catalog.layouts import known_placement, parent_gpu
+from quotas.catalog.mig_tables import Geometry
+from quotas.catalog.models import Device, Offering
+from quotas.costs import rates
+from quotas.costs import selectors as costs
+from quotas.costs.rates import PriceList
+from quotas.costs.selectors import NO_CHARGE, Charge
+from quotas.metering import held_intervals
+from quotas.metering.held_intervals import HeldInterval
+
+OBJECTS = f"""
+    SELECT target, kind, namespace, name FROM allocations_appliedobject
+    WHERE target IN (
+        SELECT project.cluster_id || '{targets.allocation("", "")}' || row.id
+        FROM allocations_allocation AS row JOIN tenants_project AS project ON project.id = row.project_id
+        WHERE row.id = ANY(%s)
+    ) AND position('/' IN kind) = 0 ORDER BY kind, name
+"""  # noqa: S608 (built from a constant)
+
+
+@dataclass(frozen=True)
+class HeldDevice:
+    """A device that is held.
+
+    The last three are of a MIG device: the UUID of its GPU, its profile, and its placement (the first memory slice and
+    the number of slices). They are empty for other devices, or if unknown.
+    """
+
+    node: str
+    device: str
+    uuid: str
+    parent_uuid: str = ""
+    profile: str = ""
+    placement: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is shown beside a row: the devices held now, the charge to date, and the objects in the cluster.
+
+    ``per_hour`` is None if no price is in force.
+    """
+
+    devices: tuple[HeldDevice, ...] = ()
+    charge: Charge = NO_CHARGE
+    per_hour: Fraction | None = None
+    currency: str = "EUR"
+    objects: tuple[tuple[str, str, str], ...] = ()
+    """Kind, namespace and name of the allocation's own objects."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What was read beside some rows. ``version`` changes when anything of it does."""
+
+    rows: Sequence[Allocation]
+    intervals: Sequence[HeldInterval]
+    objects: Mapping[str, Sequence[tuple[str, str, str]]]
+    prices: PriceList
+    version: str
+
+    def by_id(self) -> dict[UUID, Detail]:
+        """Return the details of each row by its id. The charge of what is held is as of the whole minute, so that it is
+        the same for who asks twice within one. At most one query, for MIG devices.
+        """
+        now, until = clock.now(), clock.this_minute()
+        devices = _devices(self.rows, self.intervals)
+        ended = [one if one.end else one._replace(end=max(one.start, until)) for one in self.intervals]
+        charges = costs.charges(ended, self.prices.rates, now)
+        per_hour = costs.slice_prices({row.offering for row in self.rows}, self.prices.rates, now)
+        return {
+            row.pk: Detail(
+                devices=tuple(devices.get(row.pk, ())),
+                charge=charges.get(row.pk, NO_CHARGE),
+                per_hour=per_hour[row.offering.key] * _priced_quantity(row) if row.offering.key in per_hour else None,
+                currency=self.prices.currency,
+                objects=tuple(self.objects.get(targets.allocation(row.project.cluster_id, row.pk), ())),
+            )
+            for row in self.rows
+        }
+
+
+def by_id(rows: Iterable[Allocation]) -> dict[UUID, Detail]:
+    """Return the details of some rows by id, and set the rows' relations; one query, or two with MIG devices."""
+    return read(rows).by_id()
+
+
+def read(rows: Iterable[Allocation]) -> Details:
+    """Read what is shown beside some rows, and set the rows' relations; one query.
+
+    Of rows that were just requested there is nothing in the ledger and in the cluster yet.
+    """
+    rows = list(rows)
+    started = [row.pk for row in rows if row.number is not None or row.held_at is not None]
+    bare = [row for row in rows if not Allocation.project.is_cached(row)]
+    projects = Project.objects.filter(pk__in={row.project_id for row in bare})
+    *relations, intervals, objects, prices = read_tables(
+        Rows(projects.only("slug", "namespace", "cluster", "team").order_by()),
+        Rows(Team.objects.filter(projects__in=projects.order_by()).distinct().order_by()),
+        Rows(Offering.objects.filter(pk__in={row.offering_id for row in bare}).select_related("flavor").order_by()),
+        Rows(User.objects.filter(pk__in={row.requested_by_id for row in bare}).only("username").order_by()),
+        held_intervals.statement(started),
+        Statement(OBJECTS, (started,), 4),
+        rates.statement(),
+    )
+    _set_relations(bare, *relations)
+    by_target: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for target, kind, namespace, name in objects:
+        by_target[target].append((kind, namespace, name))
+    return Details(
+        rows=rows,
+        intervals=[held_intervals.interval(one) for one in intervals],
+        objects=by_target,
+        prices=rates.price_list(prices),
+        version=digest_of(intervals, objects, prices),
+    )
+
+
+def _set_relations(
+    rows: Iterable[Allocation],
+    projects: Iterable[Project],
+    teams: Iterable[Team],
+    offerings: Iterable[Offering],
+    people: Iterable[User],
+) -> None:
+    project_of, team_of = {one.pk: one for one in projects}, {one.pk: one for one in teams}
+    offering_of, person_of = {one.pk: one for one in offerings}, {one.pk: one for one in people}
+    for project in projects:
+        project.team = team_of[project.team_id]
+    for row in rows:
+        row.project = project_of[row.project_id]
+        row.offering = offering_of[row.offering_id]
+        row.requested_by = person_of[row.requested_by_id]
+
+
+def _priced_quantity(row: Allocation) -> Fraction:
+    """Return the quantity that the price is for: slices; for a custom claim, GPU equivalents."""
+    claim = CustomClaim.of_column(row.claim)
+    return claim.built.gpus if claim and claim.built else Fraction(row.count)
+
+
+def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> Mapping[UUID, list[HeldDevice]]:
+    """Return the devices that each allocation holds now, from its intervals; one query for the GPUs of MIG devices."""
+    held = [one for one in intervals if one.end is None and one.node]
+    parts = {one.device for one in held if parent_gpu(one.device) != one.device}
+    flavor_of = {row.pk: row.offering.flavor for row in rows}
+    found: dict[UUID, list[HeldDevice]] = defaultdict(list)
+    if not parts:
+        for one in held:
+            found[one.holder_id].append(HeldDevice(one.node, one.device, one.device_uuid))
+        return found
+    published = Device.objects.filter(
+        node__name__in={one.node for one in held}, name__in=parts | {parent_gpu(name) for name in parts}
+    ).values_list(
+        "node__cluster", "node__name", "name", "uuid", KT("attributes__parentUUID"), KT("attributes__profile")
+    )
+    catalogue = {
+        (cluster, node, name): PublishedDevice(*columns) for cluster, node, name, *columns in published.order_by()
+    }
+    geometries = {flavor: geometry_lookup.of_flavor(flavor) for flavor in set(flavor_of.values())}
+    for one in held:
+        gpu = catalogue.get((one.cluster, one.node, parent_gpu(one.device)))
+        device = catalogue.get((one.cluster, one.node, one.device), gpu)
+        found[one.holder_id].append(_held_device(one, device, geometries[flavor_of[one.holder_id]]))
+    return found
+
+
+class PublishedDevice(NamedTuple):
+    """What the catalogue has of a MIG device, or of its GPU."""
+
+    uuid: str
+    parent_uuid: str | None
+    profile: str | None
+
+
+def _held_device(interval: HeldInterval, device: PublishedDevice | None, geometry: Geometry | None) -> HeldDevice:
+    """Return the device of an interval; ``device`` is its own in the catalogue, or that of its GPU."""
+    name = interval.device
+    if device is None or parent_gpu(name) == name:
+        return HeldDevice(interval.node, name, interval.device_uuid)
+    place = known_placement(geometry, name) if geometry else None
+    return HeldDevice(
+        node=interval.node,
+        device=name,
+        uuid=interval.device_uuid,
+        parent_uuid=device.parent_uuid or device.uuid,
+        profile=place.profile if place else device.profile or "",
+        placement=(place.start, place.size) if place else None,
+    )

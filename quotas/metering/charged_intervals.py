@@ -1,0 +1,70 @@
+"""Reads what some intervals of the ledger are charged: of a physical GPU, beside its other uses."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+from fractions import Fraction
+from typing import NamedTuple
+
+from quotas.catalog.layouts import parent_gpu
+from quotas.metering import accounts, gpu_shares
+from quotas.metering.held_intervals import HeldInterval
+from quotas.metering.models import UsageInterval
+from quotas.metering.parts import UsageSpan
+
+_BESIDE = """
+    SELECT * FROM metering_usageinterval WHERE key IN (
+        SELECT other.key
+        FROM metering_usageinterval AS one JOIN metering_usageinterval AS other
+            ON (other.cluster, other.flavor, other.node) = (one.cluster, one.flavor, one.node)
+            AND (one."end" IS NULL OR other.start < one."end") AND (other."end" IS NULL OR other."end" > one.start)
+        WHERE one.holder_id = ANY(%(holders)s) AND one.slot = ANY(%(slots)s)
+              AND other.node <> '' AND split_part(other.slot, '/', 2) = other.node
+              AND split_part(split_part(other.slot, '/', 3), '-mig-', 1)
+                  = split_part(split_part(one.slot, '/', 3), '-mig-', 1)
+    )
+"""
+
+
+class Charged(NamedTuple):
+    """The ``gpus`` that an interval is charged in ``[start, end)``; None is no end yet."""
+
+    row: UsageInterval | HeldInterval
+    start: datetime
+    end: datetime | None
+    gpus: Fraction
+
+
+class Gpu(NamedTuple):
+    cluster: str
+    flavor: str
+    node: str
+    name: str
+
+
+def until(rows: Iterable[UsageInterval | HeldInterval], now: datetime) -> Iterator[Charged]:
+    """Yield what the intervals are charged until ``now``, or their ends if these are before it, each piece with its
+    GPUs; one query if any has a device.
+    """
+    on_gpu: dict[tuple[str, datetime], UsageInterval | HeldInterval] = {}
+    for row in rows:
+        if not row.device:
+            yield Charged(row, row.start, row.end, row.gpus)
+        elif row.end is None or row.end > row.start:
+            on_gpu[row.slot, row.start] = row
+    for uses in _beside(on_gpu.values()).values():
+        for share in gpu_shares.of_gpu(uses, min(use.start for use in uses), now):
+            own = on_gpu.get((share.use.slot, share.use.start))
+            if own and (own.end is None or share.start < own.end):
+                yield Charged(own, share.start, min(share.end, own.end or now), share.gpus)
+
+
+def _beside(rows: Collection[UsageInterval | HeldInterval]) -> dict[Gpu, list[UsageSpan]]:
+    """Return the uses of the GPUs of these intervals while they last, with their own."""
+    found: dict[Gpu, list[UsageSpan]] = defaultdict(list)
+    if not rows:
+        return found
+    values = {"holders": list({row.holder_id for row in rows}), "slots": [row.slot for row in rows]}
+    for row in UsageInterval.objects.raw(_BESIDE, values):
+        found[Gpu(row.cluster_id, row.flavor, row.node, parent_gpu(row.device))].append(accounts.held(row))
+    return found

@@ -1,0 +1,55 @@
+"""Reads the columns of usage intervals that devices and cost of allocations need; a list has too many for objects."""
+
+from collections.abc import Collection
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from portal.core.reading import Statement
+from quotas.metering.models import device_of_slot
+
+COLUMNS = 13
+INTERVALS = """
+    SELECT holder_id, slot, start, "end", gpu_share_numerator, gpu_share_denominator, count,
+           flavor, cluster, node, device_uuid, unused, uncharged
+    FROM metering_usageinterval WHERE holder_id = ANY(%s) ORDER BY slot
+"""
+
+
+class HeldInterval(NamedTuple):
+    """A usage interval, with the fields of `UsageInterval` of the same names."""
+
+    holder_id: UUID
+    slot: str
+    start: datetime
+    end: datetime | None
+    gpus: Fraction
+    flavor: str
+    cluster: str
+    node: str
+    device_uuid: str
+    unused: bool
+    uncharged: bool
+
+    @property
+    def device(self) -> str:
+        return device_of_slot(self.slot, self.node)
+
+
+def statement(holders: Collection[UUID]) -> Statement:
+    """Return what to read of the holders' intervals, in the order of their slots."""
+    return Statement(INTERVALS, (list(holders),), COLUMNS)
+
+
+def interval(row: list[Any]) -> HeldInterval:
+    """Return the interval in a row that was read by `statement`."""
+    holder, slot, start, end, numerator, denominator, count, *others = row
+    return HeldInterval(
+        UUID(holder),
+        slot,
+        datetime.fromisoformat(start),
+        datetime.fromisoformat(end) if end else None,
+        Fraction(numerator * count, denominator),
+        *others,
+    )
