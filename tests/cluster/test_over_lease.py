@@ -225,15 +225,17 @@ def test_pods_that_end_within_their_grace_are_no_excess(
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/ignore-sigterm": "true"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 25
     tenant = person_of(local, tmp_path, member, project.namespace)
+    open_intervals = UsageInterval.objects.filter(project=project.slug, end=None)
     tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: "Running" in pods(kubectl, project).values())
+    eventually(lambda: open_intervals.count() == 1)
     tenant.do("delete", "job/slow", "--wait=false")
     eventually(lambda: not kubectl("get", "workloads", "-n", project.namespace, "-o", "name"))
     everything = ("get", "pods", "-n", project.namespace, "-o", "name")
     assert kubectl(*everything)
-    assert UsageInterval.objects.filter(project=project.slug, end=None).count() == 1
+    assert open_intervals.count() == 1
     eventually(lambda: kubectl(*everything) == "", within_s=60)
-    eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
+    eventually(lambda: not open_intervals.exists())
     assert [one for one in sightings(project) if one.confirmed_at] == []
 
 
