@@ -26,12 +26,15 @@ DUE = """
     WHERE cluster_id = %(cluster)s AND due_at <= coalesce(%(held)s::timestamptz, statement_timestamp())
     ORDER BY due_at, node LIMIT %(most)s
 """
+# The rows are locked in the order of ADD. One that another transaction changes at this moment is waited for, and then
+# looked at anew: without the lock it would be deleted with its change.
 COUNTED = """
     WITH counted AS (
         SELECT change.id, again FROM allocations_usagechange AS change
         JOIN unnest(%(nodes)s::text[], %(changes)s::bigint[], %(again)s::bool[]) AS one (node, changes, again)
             ON change.node = one.node AND change.changes = one.changes
         WHERE change.cluster_id = %(cluster)s
+        ORDER BY change.node FOR UPDATE OF change
     ), gone AS (
         DELETE FROM allocations_usagechange USING counted WHERE allocations_usagechange.id = counted.id AND NOT again
     )

@@ -4,9 +4,11 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from threading import Event, Thread
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from allocations.models import MirrorObject, UsageChange
 from allocations.reconcile import usage_changes
@@ -17,7 +19,9 @@ from portal.core.models import WorkItem
 from quotas.catalog.models import Flavor, Node, PoolUse
 from quotas.catalog.node_shares import NodeShare
 from tests.support.claims import facts
+from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
+from tests.support.database_locks import waits_for_a_lock
 from tests.support.gpu_facts import dra_node, plugin_node
 from tests.support.job_observations import JOB, metadata_of, node_of, workload
 from tests.support.job_observations import pod as pod_of_job
@@ -160,6 +164,26 @@ def test_a_node_that_changes_while_it_is_counted_is_counted_again() -> None:
     changes = usage_changes.due(LOCAL)
     usage_changes.add(LOCAL, ["l40s-0"])
     usage_changes.counted(LOCAL, changes, (), timedelta(0))
+    assert set(usage_changes.due(LOCAL)) == {"l40s-0"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_node_whose_change_is_committed_at_the_end_of_its_count_is_counted_again() -> None:
+    usage_changes.add(LOCAL, ["l40s-0"])
+    changes, added = usage_changes.due(LOCAL), Event()
+
+    def change() -> None:
+        with transaction.atomic():
+            usage_changes.add(LOCAL, ["l40s-0"])
+            added.set()
+            eventually(lambda: waits_for_a_lock("transactionid"))
+        connection.close()
+
+    changing = Thread(target=change)
+    changing.start()
+    assert added.wait(10)
+    usage_changes.counted(LOCAL, changes, (), timedelta(0))
+    changing.join()
     assert set(usage_changes.due(LOCAL)) == {"l40s-0"}
 
 
