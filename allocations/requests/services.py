@@ -15,7 +15,7 @@ from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.requests.audit import record_action, request_entry
-from allocations.requests.decision import Decision, decide, validate
+from allocations.requests.decision import Decision, ValidRequest, decide, validate
 from allocations.requests.period import MAX_DURATION
 from allocations.requests.preview import explain
 from portal.audit import entries
@@ -51,18 +51,18 @@ def request(user: User, spec: AllocationRequest) -> Allocation:
                 "Choose another project.",
             )
         if not decision.violations:
-            return _granted(decision)
+            return _granted(valid, decision)
     raise _refusal(decision)
 
 
-def _granted(decision: Decision) -> Allocation:
+def _granted(valid: ValidRequest, decision: Decision) -> Allocation:
     """Create the allocation, count it against its limits, and enqueue it. Raises Refused, Busy."""
     row = draft(decision)
     row.number = None if row.starts_at else decision.number
     try:
         counting.grant(row.pk, decision.limits, decision.demand)
     except counting.LimitReached as error:  # by a concurrent request in another project
-        latest = decide(decision)
+        latest = decide(valid)
         raise (
             _refusal(latest) if latest.violations else Busy("Other requests need the same limit at this moment.")
         ) from error

@@ -1,21 +1,25 @@
 """Limits that the portal counts: granted first come, first served, released once, never exceeded."""
 
 from fractions import Fraction
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, transaction
 
 from allocations.capacity.recount import recount_limits_on
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.limits import services as limit_services
 from allocations.projects import transfer
+from allocations.requests import services as requests
+from portal.core.errors import Refused
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
 from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 from tests.support.cluster.waiting import eventually
+from tests.support.database_locks import waits_for_a_lock
 from tests.support.pages import requested
 from tests.support.people import person
 from tests.support.quotas import cluster
@@ -146,6 +150,28 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
     assert used(made[0]) == 2
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_request_that_loses_the_rest_of_a_limit_to_another_project_is_told_what_is_left(team, project, whole):
+    member, limit = person(team), services.set_limit("operator", team, whole.flavor, 3)
+    services.set_limit("operator", team, whole.pool, 4)
+    granted = Event()
+
+    def grant_elsewhere() -> None:
+        with transaction.atomic():
+            counting.grant(uuid4(), [limit], counting.demand(whole, 2))
+            granted.set()
+            eventually(lambda: waits_for_a_lock("transactionid"))
+        connection.close()
+
+    granting = Thread(target=grant_elsewhere)
+    granting.start()
+    assert granted.wait(10)
+    with pytest.raises(Refused) as refused:
+        requests.request(member, AllocationRequest(project.slug, whole.key, count=2))
+    granting.join()
+    assert [(one.limit, one.used, one.requested) for one in refused.value.violations] == [(3, 2, 2)]
+
+
 def test_what_is_there_without_having_been_asked_for_counts_too(team, project, whole):
     limit = services.set_limit("lead", project, None, 9)
     services.set_limit("operator", team, whole.pool, 4)
@@ -153,12 +179,6 @@ def test_what_is_there_without_having_been_asked_for_counts_too(team, project, w
     counting.release(row.pk)  # as a database of before it was asked for
     recount_limits_on(row)
     assert used(limit) == 2
-
-
-def waits_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
-        return cursor.fetchone() == (True,)
 
 
 def test_a_team_that_moves_counts_where_it_is(team, project, whole):
