@@ -116,6 +116,13 @@ class AllocationTime:
         return None if self.held.since is None else self.held.since + self.left
 
     @property
+    def over_since(self) -> datetime | None:
+        """Since when its time is over, whether or not it is still held; None if it is not over by time alone."""
+        if self.left == NONE and self.held.since is None and self.held.until is not None:
+            return self.held.until - (self.held.before - self.span)
+        return self.end
+
+    @property
     def waits_until(self) -> datetime | None:
         """When its wait is over, counted from its start or from the end of its last hold."""
         if self.give_up_at is None or self.held.until is None:

@@ -17,7 +17,7 @@ from allocations.cluster.manifests import lease
 from allocations.domain.held_time import Interval
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Ending, Facts, Phase, derive, failed_start, outcome
-from allocations.lifecycle import held_intervals, slot_numbers, spec_of_row
+from allocations.lifecycle import held_intervals, overtime, slot_numbers, spec_of_row
 from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation, Transition
 from portal.core import clock
@@ -84,8 +84,11 @@ def transition(
 def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
     """Set the intent to end the allocation; return False if it was set before, or if it was extended meanwhile.
 
-    Its phase is then ``releasing``, unless nothing of it was on the cluster yet since it is scheduled.
+    Its phase is then ``releasing``, unless nothing of it was on the cluster yet since it is scheduled. What it has held
+    past its end is flagged if the portal should have ended it before (``overtime``).
     """
+    now = clock.now()
+    late_since = overtime.since(row, now)
     with transaction.atomic():
         held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
         if ending is Ending.EXPIRED:
@@ -94,7 +97,8 @@ def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: st
         if not changed:
             return False
         row.refresh_from_db(fields=["phase", "desired", "ending"])
-        append(row, "end", actor=actor, reason=reason, message=message)
+        words = overtime.record(row, late_since, now) if late_since else ""
+        append(row, "end", actor=actor, reason=reason, message=f"{message} {words}".rstrip())
         if row.phase != Phase.SCHEDULED:
             _record_releasing(row)
     return True

@@ -1,23 +1,16 @@
 """Turns deadlines that have passed into intent: the end of an allocation, or a failed start."""
 
-from datetime import datetime, timedelta
-
-from django.conf import settings
-from django.db import transaction
+from datetime import datetime
 
 from allocations.cluster.backends import registry
 from allocations.domain import reasons
-from allocations.domain.held_time import TIME_OVER, Due
+from allocations.domain.held_time import Due
 from allocations.domain.objects import ResolvedSpec
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.reconcile import mirror
-from quotas.metering import overtime
-
-LATE = timedelta(minutes=1)
-"""By how much later than its end an allocation is ended if the portal was down; else it takes seconds."""
 
 
 def is_over(row: Allocation, now: datetime) -> bool:
@@ -35,7 +28,7 @@ def apply(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> boo
     if row.desired == Allocation.Desired.RELEASED:
         return False
     if due is not None and now >= due.at:
-        return _expire(row, due, now)
+        return transitions.end(row, Ending.EXPIRED, due.reason, _message(due), actor="portal")
     if state.evict_at is not None and now >= state.evict_at and not row.requeue:
         reason = f"evicted_{state.lease.evicted_reason.lower()}"
         return transitions.end(row, Ending.EVICTED, reason, state.lease.evicted_message, actor="kueue")
@@ -45,20 +38,6 @@ def apply(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> boo
         blocked = registry.backend_of(spec).blocked_by(spec, latest)
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
-
-
-def _expire(row: Allocation, due: Due, now: datetime) -> bool:
-    """End the allocation. If that is late, since the portal was down, flag in the ledger what was held since."""
-    if due.reason != TIME_OVER or now - due.at < LATE:
-        return transitions.end(row, Ending.EXPIRED, due.reason, _message(due), actor="portal")
-    charged = settings.CHARGE_OVERTIME
-    is_charged = "charged" if charged else "not charged"
-    words = f"The portal ended it late, at {now:%F %T} UTC. What was held since its end is {is_charged}."
-    with transaction.atomic():
-        changed = transitions.end(row, Ending.EXPIRED, due.reason, f"{_message(due)} {words}", actor="portal")
-        if changed:
-            overtime.record(row.pk, due.at, {"kind": "overtime", "ended_at": now.isoformat()}, charged=charged)
-    return changed
 
 
 def _message(due: Due) -> str:

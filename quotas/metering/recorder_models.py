@@ -10,14 +10,16 @@ from portal.core.models import AppendOnly
 
 
 class Correction(AppendOnly):
-    """A later and better bound of an interval that had ended at its last sighting; append-only.
+    """A later and better bound of an interval that had ended, such as at its last sighting; append-only.
 
     The interval's `end` is that of its newest correction, written in the same transaction, so every reader has it.
-    `former_end` is what was charged until then. `evidence` is the object that says so, of the same uid.
+    `former_end` is what was charged until then. `evidence` is the object that says so, of the same uid; of overtime,
+    which goes on as an interval of its own, it is when the portal ended the allocation.
     """
 
     class Cause(models.TextChoices):
         FINISHED = "finished", "the pod says when it finished"
+        OVERTIME = "overtime", "the rest was held past its end"
 
     usage = models.ForeignKey(
         "metering.UsageInterval", on_delete=models.PROTECT, null=True, blank=True, related_name="corrections"

@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 
 from allocations.domain.observed import Intent
-from allocations.lifecycle import spec_of_row
+from allocations.domain.phases import Ending
+from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold as hold_mode
 from allocations.models import Allocation, Transition
 from allocations.reconcile import deadlines, mirror
 from allocations.reconcile.mirror_writer import record_observations
+from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.costs import rollups, selectors
 from quotas.costs.rating import Window
 from quotas.metering import balance, overtime
-from quotas.metering.models import HourTotal, UsageInterval
+from quotas.metering.models import Correction, HourTotal, UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.observed import at, hold_quota, seen
@@ -114,8 +116,61 @@ def test_the_timeline_says_why_and_whether_it_is_charged(row: Allocation, settin
     expire(row, 7200)
     message = Transition.objects.get(type="end").message
     assert message.endswith(
-        "The portal ended it late, at 2026-11-02 14:00:00 UTC. What was held since its end is not charged."
+        "The portal did not end it in time, at 2026-11-02 13:00:00 UTC. What was held since is not charged."
     )
+
+
+def test_what_was_given_back_before_the_portal_ended_it_is_overtime_until_then(row: Allocation, settings: Any) -> None:
+    """Kueue took the quota back at 13:30, while no worker ran to end the allocation at 13:00."""
+    settings.CHARGE_OVERTIME = False
+    release(row, 5400)
+    assert expire(row, 7200)
+    assert history() == [(at(0), at(3600), False, False), (at(3600), at(5400), True, True)]
+    assert cost(row, 9000) == (2 * Fraction(5400, 3600), 2 * PRICE)
+    correction = Correction.objects.get()
+    assert (correction.former_end, correction.end, correction.cause) == (at(5400), at(3600), "overtime")
+    with clock.frozen(at(4 * 3600)):
+        assert [one for n in range(3) for one in balance.of_hour(LOCAL, at(3600 * n)).failures] == []
+
+
+def test_hours_that_rolled_up_are_marked_if_what_was_given_back_is_overtime(row: Allocation, settings: Any) -> None:
+    settings.CHARGE_OVERTIME = False
+    release(row, 5400)
+    with clock.frozen(at(4 * 3600)):
+        rollups.roll_up(LOCAL, at(0), at(3 * 3600))
+        before = selectors.costs(Window(at(0), at(10800)), now=at(10800)).total
+    assert expire(row, 4 * 3600)
+    after = selectors.costs(Window(at(0), at(10800)), now=at(10800)).total
+    assert (before, after) == ("3.3000", "2.2000")
+
+
+def test_hours_that_were_asked_are_over_when_they_were_held_and_not_when_it_was_given_back(
+    team: Team, member: User, project: Project
+) -> None:
+    fleet(team)
+    with clock.frozen(at(-60)):
+        row = allocate(member, project, name="train", count=2, hours=1)
+    record_observations(LOCAL, [seen(hold_quota(row, 1), 0)])
+    release(row, 5400)
+    row = spec_of_row.rows().get(pk=row.pk)
+    with clock.frozen(at(7200)):
+        assert transitions.end(row, Ending.EXPIRED, "ends_at", "Its time is over.", actor="portal")
+    assert history() == [(at(0), at(3600), False, False), (at(3600), at(5400), True, False)]
+
+
+def test_what_somebody_releases_after_its_end_is_overtime_since_its_end(row: Allocation, member: User) -> None:
+    with clock.frozen(at(5400)):
+        services.release(member, row)
+    release(row, 7200)
+    assert history() == [(at(0), at(3600), False, False), (at(3600), at(7200), True, False)]
+    assert "did not end it in time" in Transition.objects.get(type="end").message
+
+
+def test_what_somebody_releases_in_time_is_no_overtime(row: Allocation, member: User) -> None:
+    with clock.frozen(at(3590)):
+        services.release(member, row)
+    release(row, 3700)
+    assert history() == [(at(0), at(3700), False, False)]
 
 
 def test_it_is_recorded_once(row: Allocation) -> None:
@@ -124,6 +179,13 @@ def test_it_is_recorded_once(row: Allocation) -> None:
     assert not expire(row, 7300)
     assert overtime.record(row.pk, at(3600), {"kind": "overtime"}, charged=False) == 0
     assert len(history()) == 2
+
+
+def test_it_is_recorded_once_of_what_was_given_back(row: Allocation) -> None:
+    release(row, 5400)
+    for _ in range(2):
+        overtime.record(row.pk, at(3600), {"kind": "overtime"}, charged=True)
+    assert (len(history()), Correction.objects.count()) == (2, 1)
 
 
 def test_a_hold_that_began_after_the_end_is_all_overtime(row: Allocation) -> None:

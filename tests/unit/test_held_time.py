@@ -52,6 +52,13 @@ def test_hours_that_are_used_up_end_it_although_it_is_not_held():
     assert after((1, 9)).due == Due(at(9), "ends_at")
 
 
+def test_hours_were_over_when_they_were_used_up_however_long_it_was_held():
+    assert after((0, 9)).over_since == at(8)
+    assert after((0, 3), (5, 12)).over_since == at(10)
+    assert after((2, None)).over_since == at(10)
+    assert after((0, 7)).over_since is None
+
+
 def test_slots_held_at_once_count_once():
     time = after((1, 3), (1, 4), (2, 3))
     assert time.held == HeldTime(3 * HOUR, at(4))
