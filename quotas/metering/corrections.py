@@ -16,16 +16,23 @@ MAX_LATENESS = timedelta(days=1)
 
 
 def correct_pod_ends(
-    cluster: str, uid: str, slot_prefixes: Collection[str], at: datetime, evidence: Mapping[str, Any]
+    cluster: str,
+    uid: str,
+    slot_prefixes: Collection[str],
+    at: datetime,
+    evidence: Mapping[str, Any],
+    last_seen_at: datetime | None = None,
 ) -> int:
     """Correct the estimated ends of what a pod used, since it says itself that it finished ``at``; return how many.
 
     ``slot_prefixes`` begin the slots of its intervals in the usage ledger. Only an end that is estimated is corrected,
     and then is estimated no longer, so this may be repeated. An interval that began later, or after which another one
-    began in its slot, stays. A fixed number of queries.
+    began in its slot, stays, and so does one that ended more than MAX_LATENESS ago, unless an outage is as long: it
+    began at ``last_seen_at``. A fixed number of queries.
     """
     now = clock.now()
-    ended = Q(estimated_end=True, end__gt=now - MAX_LATENESS, start__lte=at) & ~Q(end=at)
+    since = min(now - MAX_LATENESS, last_seen_at or now)
+    ended = Q(estimated_end=True, end__gte=since, start__lte=at) & ~Q(end=at)
     of_pod = Q()
     for prefix in slot_prefixes:
         of_pod |= Q(slot__startswith=prefix)

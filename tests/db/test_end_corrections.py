@@ -76,6 +76,15 @@ def test_a_pod_that_finished_in_an_outage_ends_when_it_says() -> None:
     assert (row.evidence["uid"], row.recorded_at) == ("trainer", at(3600))
 
 
+def test_a_pod_that_finished_in_an_outage_of_days_ends_when_it_says() -> None:
+    days = 24 * 3600
+    list_pods(0, pod(), revision=1)
+    with clock.frozen(at(3 * days)):
+        list_pods(3 * days, finished(pod(), 2 * days))
+    assert unmanaged() == [(at(0), at(2 * days), False)]
+    assert corrections() == [(at(0), at(2 * days))]
+
+
 def test_an_end_that_was_watched_is_as_watched() -> None:
     watch(0, pod())
     watch(245, finished(pod(), 240))

@@ -29,4 +29,4 @@ def correct(cluster: str, new: Observation, old: MirrorObject | None, concerned:
         return
     own = f"{job_usage.pod_slot_prefix(cluster)}{new.uid}/"
     excess = [f"{cluster}/{row.pk}/pod:{new.uid}/" for row in concerned]
-    corrections.correct_pod_ends(cluster, new.uid, [own, *excess], at, job_usage.evidence_of_change(new))
+    corrections.correct_pod_ends(cluster, new.uid, [own, *excess], at, job_usage.evidence_of_change(new), new.at)
