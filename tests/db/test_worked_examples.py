@@ -5,6 +5,8 @@
 - Lago (lago-api, spec/services/events/stores, ``weighted_sum``): units that come and go, weighted by the seconds
   between events, over the 2,678,400 seconds of March 2023, in UTC.
 - Kubecost's documentation, Efficiency and Idle ("Sharing idle"): a cluster of two nodes with six units each.
+- AWS's documentation, Split cost allocation data for accelerated instances: the part of an hour of a p3.16xlarge that
+  is its GPUs'.
 - NVIDIA's MIG User Guide, supported profiles: the parts of an A100's memory and compute that layouts take.
 - The IANA time zone database: the last Sunday of March has 23 hours in Berlin, that of October 25.
 """
@@ -132,6 +134,21 @@ def test_idle_is_counted_by_node_and_by_cluster() -> None:
     assert by_node == {"h100-0": 2, "h100-1": 5}
     [cluster] = hours_by_flavor.by_flavor(hour(0), hour(1))
     assert (cluster.capacity, cluster.parts[Category.IDLE]) == (Fraction(12), Fraction(7))
+
+
+def test_gpus_at_the_price_that_is_split_off_their_instance_cost_its_gpu_part_whoever_holds_them() -> None:
+    """AWS: 10 dollars an hour for 8 GPUs of weight 9, 64 vCPUs of 0.9 and 488 GB of 0.1 are 0.504 for each GPU."""
+    unit = Fraction(10) / (8 * 9 + 64 * Fraction(9, 10) + 488 * Fraction(1, 10))
+    price = round(Decimal((9 * unit).numerator) / (9 * unit).denominator, 10)
+    assert (round(unit, 3), round(price, 3)) == (Fraction("0.056"), Decimal("0.504"))
+    record({Unit("h100-0", GPU, f"gpu-{n}"): FoundUnit(1, 1) for n in range(8)}, 0)
+    for n in range(3):
+        hold_gpu(f"gpu-{n}", 0, 1)
+    with clock.frozen(hour(0)):
+        costs.set_price("test", Flavor.objects.get(name="h100"), price, "EUR", hour(0))
+    [found] = selectors.costs(HOUR, ["flavor"], now=UNTIL_NOW, fleet=True).rows
+    assert (found.cost, found.idle_cost) == ("1.5135", "2.5224")
+    assert round(72 * unit, 4) == Fraction("4.0359") == Fraction("1.5135") + Fraction("2.5224")
 
 
 SLICES_40GB = {"1g.5gb": (1, 1), "1g.10gb": (1, 2), "2g.10gb": (2, 2), "3g.20gb": (3, 4), "4g.20gb": (4, 4)}
