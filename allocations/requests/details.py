@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models.fields.json import KT
@@ -69,7 +69,7 @@ class Detail:
 
 @dataclass(frozen=True)
 class Details:
-    """What was read beside some rows. ``version`` changes when anything of it does."""
+    """What was read beside some rows. ``version`` changes when anything of it or of the rows' relations does."""
 
     rows: Sequence[Allocation]
     intervals: Sequence[HeldInterval]
@@ -130,8 +130,19 @@ def read(rows: Iterable[Allocation]) -> Details:
         intervals=[held_intervals.interval(one) for one in intervals],
         objects=by_target,
         prices=rates.price_list(prices),
-        version=digest_of(intervals, objects, prices),
+        version=digest_of(intervals, objects, prices, _columns(*relations)),
     )
+
+
+def _columns(
+    projects: Iterable[Project], teams: Iterable[Team], offerings: Iterable[Offering], people: Iterable[User]
+) -> list[dict[str, Any]]:
+    """Return the columns of rows that were just read, and of the offerings' flavors."""
+    flavors = [one.flavor for one in offerings]
+    return [
+        {name: value for name, value in vars(one).items() if name != "_state"}
+        for one in (*projects, *teams, *offerings, *flavors, *people)
+    ]
 
 
 def _set_relations(

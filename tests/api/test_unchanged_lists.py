@@ -10,7 +10,8 @@ import pytest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.core import clock
-from portal.tenants.models import Membership
+from portal.tenants.models import Membership, User
+from quotas.catalog.models import Flavor
 from quotas.metering import services as metering
 from tests.support.fleet import allocate
 from tests.support.people import client, person
@@ -89,6 +90,22 @@ def test_a_new_place_in_the_queue_is_shown_although_its_row_is_the_same(api, row
     second = again(api, first, f"{URL}?name=training")
     places = [answer.json()["results"][0]["queue"] for answer in (first, second)]
     assert places == [{"position": 2, "of": 2}, {"position": 1, "of": 1}]
+
+
+def test_another_name_of_the_member_is_shown_although_its_row_is_the_same(api, row, member):
+    first = api.get(URL)
+    User.objects.filter(pk=member.pk).update(username="renamed")
+    second = again(api, first)
+    assert (second.status_code, second.json()["results"][0]["requested_by"]) == (200, "renamed")
+
+
+def test_another_share_of_the_node_is_shown_although_its_row_is_the_same(api, row):
+    Flavor.objects.update(node_cpu_millicores=8000, node_memory_mib=65536, node_pods=32)
+    first = api.get(URL)
+    Flavor.objects.update(cpu_millicores_per_gpu=4000)
+    second = again(api, first)
+    assert second.status_code == 200
+    assert second.json()["results"][0]["node_share"] != first.json()["results"][0]["node_share"]
 
 
 def test_the_next_minute_brings_costs_anew(api, row):
