@@ -24,6 +24,7 @@ ADDRESS = "127.0.0.2"
 READ_AT_MOST = 65_536
 """The bytes read of an answer; the connection is closed before the rest."""
 STREAMS = 100
+THROTTLED = 429
 TIMEOUT_S = 30
 
 
@@ -73,6 +74,8 @@ class Sender:
                 self._keep_open(answer)
                 return 200, ""
             message = _message(answer)
+            if answer.status == THROTTLED and call.credentials is Credentials.KUBECONFIG:
+                self._close_streams()
             if answer.status == 201 and call.credentials is Credentials.TOKEN:
                 self._allocation_ids.setdefault(kind, deque()).append(json.loads(message)["id"])
             return answer.status, message if answer.status >= 400 else ""
@@ -80,8 +83,7 @@ class Sender:
             return NO_ANSWER, repr(error)
 
     def close(self) -> None:
-        while self._streams:
-            self._streams.popleft().close()
+        self._close_streams()
         self._cluster.clear()
         self._portal.clear()
 
@@ -116,6 +118,15 @@ class Sender:
             old = self._streams.popleft() if len(self._streams) > STREAMS else None
         if old is not None:
             old.close()
+
+    def _close_streams(self) -> None:
+        """Close all watches: those that nobody reads keep the seats of the member's own team, and with them kept he
+        could attack no more.
+        """
+        with self._lock:
+            streams, self._streams = self._streams, deque()
+        for stream in streams:
+            stream.close()
 
     @staticmethod
     def _cookie(answer: BaseHTTPResponse, name: str) -> str:
