@@ -42,7 +42,7 @@ class Api:
             cert_file=certificate[0],
             key_file=certificate[1],
             retries=False,
-            timeout=urllib3.Timeout(3, WITHIN_S),
+            timeout=urllib3.Timeout(connect=3, read=WITHIN_S),
         )
         self._token = None if as_admin else home.portal_token
 
