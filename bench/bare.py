@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -32,12 +32,12 @@ APPLY = {"fieldManager": names.FIELD_MANAGER, "force": "true", "fieldValidation"
 class Api:
     """A client of the API server by urllib3 only, with the portal's token, or as the local administrator."""
 
-    def __init__(self, home: Home, *, as_admin: bool = False) -> None:
+    def __init__(self, home: Home, *, as_admin: bool = False, connections: int = 8) -> None:
         certificate = (str(home.certs / "admin.crt"), str(home.certs / "admin.key")) if as_admin else (None, None)
         self._pool = urllib3.HTTPSConnectionPool(
             "127.0.0.1",
             home.ports["apiserver"],
-            maxsize=8,
+            maxsize=connections,
             ca_certs=str(home.certs / "ca.crt"),
             cert_file=certificate[0],
             key_file=certificate[1],
@@ -87,7 +87,7 @@ class Bare:
                 self._patch(manifest)
         for manifest in shared.build(self.project):
             if manifest["kind"] != "Namespace":
-                self._apply(manifest)
+                self.apply(manifest)
 
     def hold(self, spec: ResolvedSpec) -> float:
         """Return the seconds from the first write until the cluster shows the slices held."""
@@ -96,26 +96,26 @@ class Bare:
             for watch in watches.values():
                 stack.callback(watch.close)
             start = time.perf_counter()
-            self._apply(lease.build(spec))
-            _wait(watches["Workload"], names.lease(spec.name), _is_admitted)
+            self.apply(lease.build(spec))
+            _wait(watches["Workload"], names.lease(spec.name), is_admitted)
             for manifest in (
-                self._quota(spec, held=True),
+                self.quota(spec, held=True),
                 *registry.backend_of(spec).objects(spec, Snapshot()),
             ):
-                self._apply(manifest)
+                self.apply(manifest)
             if spec.path == "dra":
-                _wait(watches["ResourceClaim"], names.claim(spec.name), _is_allocated)
-                _wait(watches["Pod"], names.holder(spec.name), _is_running)
-            _wait(watches["ResourceQuota"], names.hold_slot(spec.number), _follows)
-            self._apply(shared.gpu_project(self._with(spec)))
+                _wait(watches["ResourceClaim"], names.claim(spec.name), is_allocated)
+                _wait(watches["Pod"], names.holder(spec.name), is_running)
+            _wait(watches["ResourceQuota"], names.hold_slot(spec.number), follows)
+            self.guard(spec)
             held = time.perf_counter() - start
-        self._pods_ready(spec)
+        self.pods_ready(spec)
         return held
 
     def release(self, spec: ResolvedSpec) -> None:
         """Delete everything and wait until it is gone."""
-        self._apply(shared.gpu_project(self.project))
-        self._apply(self._quota(spec, held=False))
+        self.guard()
+        self.apply(self.quota(spec, held=False))
         groups = [*registry.backend_of(spec).leftovers(spec), [lease.ref(spec)]]
         for ref in (ref for group in groups for ref in group):
             path = KINDS[ref.kind].path(ref.namespace, ref.name)
@@ -132,17 +132,17 @@ class Bare:
         own = ("ResourceClaim", "Pod") if spec.path == "dra" else ()
         return ("Workload", "ResourceQuota", *own)
 
-    def _with(self, spec: ResolvedSpec) -> shared.ProjectFacts:
-        return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {spec.name: registry.backend_of(spec).guard_entry(spec)}},
-        )
+    def guard(self, *held: ResolvedSpec) -> None:
+        """Apply the GpuProject that lists these allocations."""
+        guards = {spec.name: registry.backend_of(spec).guard_entry(spec) for spec in held}
+        self.apply(shared.gpu_project(replace(self.project, guards=guards)))
 
-    def _quota(self, spec: ResolvedSpec, *, held: bool) -> Manifest:
+    def quota(self, spec: ResolvedSpec, *, held: bool) -> Manifest:
         assert spec.number is not None
         hold = hold_quota.hold(spec, registry.backend_of(spec).quota(spec), Snapshot()) if held else None
         return hold_quota.build(spec.namespace, spec.number, shared.labels(self.project), hold, self.project.resources)
 
-    def _apply(self, manifest: Manifest) -> None:
+    def apply(self, manifest: Manifest) -> None:
         metadata = manifest["metadata"]
         labels = {k: v for k, v in metadata["labels"].items() if k != names.MANAGED}
         self._patch({**manifest, "metadata": {**metadata, "labels": labels}})
@@ -151,7 +151,7 @@ class Bare:
         ref = Ref.of_manifest(manifest)
         self.api.call("PATCH", KINDS[ref.kind].path(ref.namespace, ref.name, subresource), manifest, **APPLY)
 
-    def _pods_ready(self, spec: ResolvedSpec) -> None:
+    def pods_ready(self, spec: ResolvedSpec) -> None:
         condition = {
             "type": "PodsReady",
             "status": "True",
@@ -185,19 +185,19 @@ def events(response: urllib3.BaseHTTPResponse) -> Iterator[Raw]:
             yield json.loads(line)
 
 
-def _is_admitted(raw: Raw) -> bool:
+def is_admitted(raw: Raw) -> bool:
     conditions = raw.get("status", {}).get("conditions", ())
     return any(c["type"] == "Admitted" and c["status"] == "True" for c in conditions)
 
 
-def _is_allocated(raw: Raw) -> bool:
+def is_allocated(raw: Raw) -> bool:
     return "allocation" in raw.get("status", {})
 
 
-def _is_running(raw: Raw) -> bool:
+def is_running(raw: Raw) -> bool:
     return bool(raw.get("status", {}).get("phase") == "Running")
 
 
-def _follows(raw: Raw) -> bool:
+def follows(raw: Raw) -> bool:
     """Return whether the quota's status matches its spec."""
     return bool(raw.get("status", {}).get("hard") == raw["spec"]["hard"])

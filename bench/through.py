@@ -14,6 +14,7 @@ from portal.core.models import WorkItem
 
 WITHIN_S = 180
 EVERY_S = 0.002
+CONNECTIONS = 8
 
 
 class Web:
@@ -21,7 +22,8 @@ class Web:
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url
-        self._pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {token}"}, retries=False, timeout=30)
+        headers = {"Authorization": f"Bearer {token}"}
+        self._pool = urllib3.PoolManager(headers=headers, retries=False, timeout=30, maxsize=CONNECTIONS)
 
     def hold(self, body: Mapping[str, object], every_s: float = EVERY_S) -> tuple[UUID, float]:
         """Return the allocation, and the seconds from the POST until its row is active.
@@ -30,9 +32,17 @@ class Web:
         one GET.
         """
         start = time.perf_counter()
-        id_ = UUID(self._post("/api/v1/allocations", body)["id"])
+        id_ = self.request(body)
         _until(id_, Phase.ACTIVE, every_s)
         return id_, time.perf_counter() - start
+
+    def request(self, body: Mapping[str, object]) -> UUID:
+        """Return the allocation as soon as it is accepted."""
+        return UUID(self._post("/api/v1/allocations", body)["id"])
+
+    def request_release(self, id_: UUID) -> None:
+        """Release the allocation, and return as soon as that is accepted."""
+        self._post(f"/api/v1/allocations/{id_}/release", {})
 
     def release(self, id_: UUID) -> None:
         """Release the allocation, and wait until it has ended and nothing is due any more."""
@@ -41,7 +51,7 @@ class Web:
 
     def give_back(self, id_: UUID) -> None:
         """Release the allocation and wait until it has ended."""
-        self._post(f"/api/v1/allocations/{id_}/release", {})
+        self.request_release(id_)
         _until(id_, Phase.ENDED, every_s=0.05)
 
     def _post(self, path: str, body: Mapping[str, object]) -> dict[str, str]:
