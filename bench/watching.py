@@ -35,23 +35,27 @@ NAMESPACE = "bench-watched"
 def measure(local: Local) -> dict[str, Any]:
     """Return the part ``watcher`` of ``bench.json``: seconds and bytes."""
     api = Api(local.home, as_admin=True)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    api.call("PATCH", f"/api/v1/namespaces/{NAMESPACE}", namespace, fieldManager="bench")
+    create_namespace(api)
     return {"lag": lag(api), "memory": memory(local, api)}
 
 
-def lag(api: Api) -> dict[str, float]:
+def create_namespace(api: Api) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    api.call("PATCH", f"/api/v1/namespaces/{NAMESPACE}", namespace, fieldManager="bench")
+
+
+def lag(api: Api, changes: int = CHANGES) -> dict[str, float]:
     """Return the seconds from a bare client's receipt of a new object until its row is committed."""
     path = KINDS[KIND].path(NAMESPACE)
     found: list[float] = []
     with _received(api, path) as received:
-        for number in range(CHANGES):
+        for number in range(changes):
             name = f"lag-{number}"
             api.call("POST", path, claim(name))
             found.append(_recorded_at(name) - _at(received, name))
-    _remove(api, path, [f"lag-{number}" for number in range(CHANGES)])
+    _remove(api, path, [f"lag-{number}" for number in range(changes)])
     return {
-        "changes": CHANGES,
+        "changes": changes,
         "p50_s": round(median(found), 4),
         "p95_s": round(percentile(found, 0.95), 4),
         "worst_s": round(max(found), 4),
@@ -65,19 +69,19 @@ def memory(local: Local, api: Api) -> dict[str, int]:
     """
     path = KINDS[KIND].path(NAMESPACE)
     made = [f"many-{number}" for number in range(OBJECTS)]
-    few = _resident(_restarted(local))
+    few = resident(_restarted(local))
     try:
         with ThreadPoolExecutor(THREADS) as threads:
             list(threads.map(lambda name: api.call("POST", path, claim(name)), made))
-        _until(lambda: _recorded() >= OBJECTS, 0.2)
-        watched = _resident(local.pids()["watcher"])
+        _until(lambda: recorded() >= OBJECTS, 0.2)
+        watched = resident(local.pids()["watcher"])
         pid = _restarted(local)
         return {
             "objects": OBJECTS,
             "few_bytes": few,
             "watched_bytes": watched,
-            "listed_bytes": _resident(pid),
-            "peak_bytes": _resident(pid, "VmHWM"),
+            "listed_bytes": resident(pid),
+            "peak_bytes": resident(pid, "VmHWM"),
         }
     finally:
         _remove(api, path, made)
@@ -124,7 +128,7 @@ def _at(received: Mapping[str, float], name: str) -> float:
     return received[name]
 
 
-def _recorded() -> int:
+def recorded() -> int:
     return MirrorObject.objects.filter(kind=KIND, namespace=NAMESPACE).count()
 
 
@@ -137,7 +141,7 @@ def _restarted(local: Local) -> int:
     return local.pids()["watcher"]
 
 
-def _resident(pid: int, which: str = "VmRSS") -> int:
+def resident(pid: int, which: str = "VmRSS") -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{which}:"))
 
