@@ -69,14 +69,14 @@ def _routes(users: Crowd) -> Iterator[tuple[str, Call, Call]]:
     def gets(client: Client, path: str) -> Call:
         return lambda: _get(client, path)
 
-    def reads_anew(client: Client, path: str) -> Call:
-        return lambda: _get_without_kept_fleet(client, path)
+    def misses_cache(client: Client, path: str) -> Call:
+        return lambda: _get_without_cache(client, path)
 
     project = users.project.slug
     offerings = bare_reads.OFFERINGS
     yield "GET /offerings", gets(api, "/api/v1/offerings?limit=100"), reads(0, offerings)
     yield "GET /offerings of a project", gets(api, f"/api/v1/offerings?project={project}"), reads(0, offerings)
-    yield "GET /offerings, read anew", reads_anew(api, "/api/v1/offerings?limit=100"), reads(0, offerings)
+    yield "GET /offerings, cache miss", misses_cache(api, "/api/v1/offerings?limit=100"), reads(0, offerings)
     yield "GET /allocations, 100", gets(api, ALLOCATIONS), reads(100, bare_reads.NEWEST)
     yield "GET /allocations, 100, unchanged", lambda: _get_unchanged(api, ALLOCATIONS), reads(100, bare_reads.NEWEST)
     yield "page /", gets(browser, "/"), reads(100, bare_reads.OWN, offerings)
@@ -100,7 +100,7 @@ def _get_unchanged(client: Client, path: str) -> None:
     _tags[path] = _get(client, path, _tags.get(path, ""))
 
 
-def _get_without_kept_fleet(client: Client, path: str) -> None:
+def _get_without_cache(client: Client, path: str) -> None:
     with override_settings(FLEET_MAX_AGE_S=0):
         _get(client, path)
 
