@@ -62,7 +62,8 @@ class Fleet:
 
 def document(costs: Mapping[str, EventCost], points: Sequence[Mapping[str, Any]], fleet: Fleet | None = None) -> Any:
     """Return the estimate: events and processor shares a second, objects, and by straight lines through the first and
-    the last point the watcher's memory and its start.
+    the last point the watcher's memory and its start. A figure that falls with more objects is noise: it is not
+    extended.
     """
     fleet = fleet or Fleet()
     rates = fleet.events_per_s()
@@ -72,8 +73,8 @@ def document(costs: Mapping[str, EventCost], points: Sequence[Mapping[str, Any]]
 
     def at_fleet(key: str) -> float:
         grown = max(1, last["objects"] - first["objects"])
-        slope: float = (last[key] - first[key]) / grown
-        return float(first[key]) + slope * (objects - first["objects"])
+        slope = max(0.0, (last[key] - first[key]) / grown)
+        return float(last[key]) + slope * (objects - last["objects"])
 
     return {
         "assumed": asdict(fleet),

@@ -90,6 +90,11 @@ def test_memory_and_start_grow_in_a_straight_line():
     assert (found["objects"], found["memory_bytes"], found["cold_start_s"]) == (10, 1100, 1004.0)
 
 
+def test_what_falls_with_more_objects_is_not_extended_below_it():
+    points = [{"objects": 0, **POINT}, {"objects": 10, **POINT, "restart_s": 1.0}]
+    assert fleet_estimate.document({}, points)["restart_s"] == 1.0
+
+
 def test_a_curve_begins_at_zero_and_ends_at_its_last_point():
     chart = ElementTree.fromstring(curves.svg("Lag & memory", "objects", "ms", {"p50": [(0, 0), (100, 50)]}))
     [line] = chart.iter("{http://www.w3.org/2000/svg}polyline")
