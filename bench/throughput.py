@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
+from allocations.domain.observed_facts import WorkloadFacts
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject, Transition
 from bench import processors
@@ -122,8 +123,9 @@ def _stages(ids: Sequence[UUID], held: Mapping[UUID, datetime]) -> dict[str, flo
     rows = {(namespace, name): (id_, at) for namespace, name, id_, at in found}
     leases = MirrorObject.objects.filter(kind="Workload", namespace__in={namespace for namespace, _ in rows})
     series: tuple[list[float], ...] = ([], [], [])
-    for namespace, name, facts in leases.values_list("namespace", "allocation", "facts"):
+    for namespace, name, found_facts in leases.values_list("namespace", "allocation", "facts"):
         id_, requested = rows[namespace, name]
+        facts = cast(WorkloadFacts, found_facts)
         made = datetime.fromisoformat(facts["created_at"])
         admitted = datetime.fromisoformat(facts["conditions"]["Admitted"]["at"])
         times = (requested, made, admitted, held[id_])
