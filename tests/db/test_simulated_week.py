@@ -125,7 +125,8 @@ def holders(heard: Plan, projects: Sequence[Project], member: User) -> dict[int,
 
 def check_accounts(result: Result) -> None:
     """Compare the parts of the accounts, each split once over the whole week."""
-    names, found = {flavor: name for name, flavor in events.flavors().items()}, {}
+    names = {flavor: name for name, flavor in events.flavors().items()}
+    found: dict[tuple[str, str], Fraction] = {}
     for hours in hours_by_flavor.by_flavor(T0, END):
         assert hours.is_balanced
         found |= {(names[hours.flavor], category.value): amount for category, amount in hours.parts.items() if amount}
@@ -193,14 +194,14 @@ def check_proof(result: Result, auditor: Client) -> None:
     categories = {category for _, category in result.parts}
     expected = [
         {
-            one: sum(hours[hour] for (_, category), hours in result.parts.items() if category == one)
+            one: sum((hours[hour] for (_, category), hours in result.parts.items() if category == one), Fraction(0))
             for one in categories
         }
         for hour in range(WEEK_HOURS)
     ]
     for row, parts in zip(rows, expected, strict=True):
         assert row.balanced, row.failures
-        assert row.capacity_gpu_hours == rounded(sum(parts.values()), MICROHOURS)
+        assert row.capacity_gpu_hours == rounded(sum(parts.values(), Fraction(0)), MICROHOURS)
         assert sum(getattr(row, one) for one in categories) == row.capacity_gpu_hours
         assert all(is_near(getattr(row, one), amount, MICROHOURS) for one, amount in parts.items())
     answer = auditor.get(f"{URL}/proof", {"window": WINDOW, "limit": "200"}).json()["results"]

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_the_database_is_restored_to_one_minute_ago(
         live = {row.pk: row for row in crowd.live()}
         active = _active(crowd)
         before = _uids(kubectl, crowd)
-        held = {row: eventually(lambda row=row: _open_holds(witness, row)) for row in active}
+        held = {row: eventually(partial(_open_holds, witness, row)) for row in active}
         for process in PORTAL:
             local.hold(process)
         backup.restore(dump)

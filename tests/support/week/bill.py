@@ -51,7 +51,7 @@ def by_keys(
     held: Mapping[int, Sequence[Fraction]],
     holders: Mapping[int, Names],
     keys: Sequence[str],
-    steps: Sequence[range],
+    steps: Sequence[Sequence[int]],
     where: Mapping[str, Iterable[str]] | None = None,
 ) -> dict[tuple[int, tuple[str, ...]], Amount]:
     """Return the amounts of each step, some hours of the week, by the values of the keys; none of zero. ``where`` keeps

@@ -299,7 +299,7 @@ def _labels(row: Allocation) -> dict[str, str]:
 
 
 def _claim(use: Use, row: Allocation | None = None) -> Body:
-    results = [
+    results: list[Body] = [
         {"request": f"slice-{n}", "driver": DRIVER, "pool": device.node, "device": device_name(device)}
         for n, device in enumerate(use.devices)
     ]
