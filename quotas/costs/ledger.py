@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from quotas.costs import crowded_gpus
-from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
+from quotas.costs.rating import MICROSECONDS_PER_HOUR, PRICE_UNITS, RatedUsage, Window
 from quotas.metering import rolled_up
 
 KEYS = (
@@ -26,14 +26,13 @@ KEYS = (
 UNALLOCATED = "__unallocated__"
 """OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
 
-PRICE_UNITS = 10**10
-"""A price has as many decimal places."""
 SHARED = {"department", "team", "project", "flavor", "offering", "cluster"}
 """Keys by which hours and days are added up. For others the hours of each account are read."""
 
 # What is rolled up has no bounds to cut. The rest is read from the ledger, with prices of its own.
 # The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
-# A price of NULL is none in force.
+# A price of NULL is none in force. A list price of a slice is divided by what the slice takes of a GPU, as
+# `rating.slice_rates` does it.
 _QUERY = """
     {pieces},
     priced AS (
@@ -41,10 +40,21 @@ _QUERY = """
                lead(price.valid_from, 1, 'infinity')
                    OVER (PARTITION BY flavor.id ORDER BY price.valid_from) AS t1
         FROM costs_price AS price JOIN catalog_flavor AS flavor ON flavor.id = price.flavor_id
+        WHERE price.offering_id IS NULL
     ),
     rate AS (
         SELECT flavor, per_gpu_hour, t0, t1 FROM priced
         UNION ALL SELECT flavor, NULL, '-infinity', min(t0) FROM priced GROUP BY flavor
+    ),
+    listed AS (
+        SELECT offering.key AS offering, price.per_slice_hour, price.valid_from AS t0,
+               lead(price.valid_from, 1, 'infinity')
+                   OVER (PARTITION BY offering.id ORDER BY price.valid_from) AS t1
+        FROM costs_price AS price JOIN catalog_offering AS offering ON offering.id = price.offering_id
+    ),
+    list_price AS (
+        SELECT offering, per_slice_hour, t0, t1 FROM listed
+        UNION ALL SELECT offering, NULL, '-infinity', min(t0) FROM listed GROUP BY offering
     ),
     {crowding},
     usage AS (
@@ -66,10 +76,20 @@ _CUT = {
     CROSS JOIN LATERAL generate_series(width_bucket(total.t0, edges), width_bucket(total.t1, edges)) AS step
     LEFT JOIN rate ON rate.flavor = total.flavor
         AND rate.t0 < least(total.t1, edges[step + 1]) AND rate.t1 > greatest(total.t0, edges[step])
+    LEFT JOIN list_price AS list ON list.offering = total.offering
+        AND list.t0 < least(total.t1, edges[step + 1], rate.t1)
+        AND list.t1 > greatest(total.t0, edges[step], rate.t0)
     """,
-    "begin": "greatest(total.t0, edges[step], rate.t0)",
-    "until": "least(total.t1, edges[step + 1], rate.t1)",
-    "price": "(CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END)::text AS price",
+    "begin": "greatest(total.t0, edges[step], rate.t0, list.t0)",
+    "until": "least(total.t1, edges[step + 1], rate.t1, list.t1)",
+    "price": """(
+        CASE WHEN total.uncharged THEN 0 WHEN list.per_slice_hour IS NULL THEN rate.per_gpu_hour
+             ELSE div(
+                 list.per_slice_hour * 20000000000 * total.gpu_share_denominator + total.gpu_share_numerator,
+                 2 * total.gpu_share_numerator
+             ) * 0.0000000001
+        END
+    )::text AS price""",
 }
 _ROLLED_UP = """
     UNION ALL

@@ -10,9 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
+from math import floor
+from typing import Protocol, TypeVar
 
 MICROSECOND = timedelta(microseconds=1)
 MICROSECONDS_PER_HOUR = 3_600_000_000
+PRICE_UNITS = 10**10
+"""A price has as many decimal places."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Window:
 class Usage:
     """`gpus` whole-GPU equivalents of a flavor, held in `[start, end)`; `end` is None while they are.
 
-    What is not charged has the price 0.
+    What is not charged has the price 0. The slices are of an offering, and each takes ``slice_share`` of a GPU.
     """
 
     flavor: str
@@ -35,18 +39,31 @@ class Usage:
     start: datetime
     end: datetime | None
     is_charged: bool = True
+    offering: str = ""
+    slice_share: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
 class Rate:
-    """The price of a GPU-hour from `valid_from` until the next rate of the flavor."""
+    """The price of a GPU-hour from `valid_from` until the next rate of the flavor; None is none."""
 
     valid_from: datetime
-    per_gpu_hour: Fraction
+    per_gpu_hour: Fraction | None
+
+
+@dataclass(frozen=True)
+class ListPrice:
+    """The list price of a slice-hour from `valid_from` until the next of the offering; None is the flavor's rate."""
+
+    valid_from: datetime
+    per_slice_hour: Fraction | None
 
 
 Rates = Mapping[str, Sequence[Rate]]
 """Rates by flavor, each sorted by `valid_from`. No price is in force before the first, and for a flavor without any."""
+ListPrices = Mapping[str, Sequence[ListPrice]]
+"""List prices by offering, each sorted by `valid_from`."""
+NO_LIST: ListPrices = {}
 
 
 @dataclass(frozen=True)
@@ -78,9 +95,31 @@ def rated(gpu_hours: Fraction, per_gpu_hour: Fraction | None) -> RatedUsage:
     return RatedUsage(gpu_hours, priced_cost=gpu_hours * per_gpu_hour)
 
 
-def rated_usage(intervals: Iterable[Usage], prices: Rates, window: Window | None, now: datetime) -> RatedUsage:
+def rated_usage(
+    intervals: Iterable[Usage], prices: Rates, window: Window | None, now: datetime, lists: ListPrices = NO_LIST
+) -> RatedUsage:
     """Return what was used in `window` (None: ever) and until `now`, up to which open intervals are charged."""
-    return _sum([_rated(usage, prices.get(usage.flavor, ()), window, now) for usage in intervals])
+    return _sum([_rated(usage, _rates_of(usage, prices, lists), window, now) for usage in intervals])
+
+
+def slice_rates(rates: Sequence[Rate], listed: Sequence[ListPrice], slice_share: Fraction) -> Sequence[Rate]:
+    """Return the prices of a GPU-hour that is held as slices, given those of the flavor and the list prices of the
+    offering. A list price is divided by the share of a GPU that the slice takes, and rounded half up to the decimal
+    places of a price: costs are that unit price times GPU-hours, so that what a slice is charged follows its part of
+    the GPU.
+    """
+    if not listed:
+        return rates
+    moments = sorted({row.valid_from for row in rates} | {row.valid_from for row in listed})
+    return [Rate(at, _slice_rate(rates, in_force(listed, at), slice_share, at)) for at in moments]
+
+
+def _slice_rate(
+    rates: Sequence[Rate], listed: ListPrice | None, slice_share: Fraction, at: datetime
+) -> Fraction | None:
+    if listed is None or listed.per_slice_hour is None:
+        return rate_at(rates, at)
+    return Fraction(floor(listed.per_slice_hour / slice_share * PRICE_UNITS + Fraction(1, 2)), PRICE_UNITS)
 
 
 def gpu_hours(intervals: Iterable[Usage], window: Window | None, now: datetime) -> Fraction:
@@ -92,10 +131,26 @@ def gpu_hours(intervals: Iterable[Usage], window: Window | None, now: datetime) 
     return total
 
 
+class Dated(Protocol):
+    """What is in force from `valid_from` until the next of its kind."""
+
+    @property
+    def valid_from(self) -> datetime: ...
+
+
+AnyDated = TypeVar("AnyDated", bound=Dated)
+
+
+def in_force(rows: Sequence[AnyDated], at: datetime) -> AnyDated | None:
+    """Return the row in force at `at`, of rows in order of time; None before the first."""
+    place = bisect_right(rows, at, key=lambda row: row.valid_from)
+    return rows[place - 1] if place else None
+
+
 def rate_at(rates: Sequence[Rate], at: datetime) -> Fraction | None:
     """Return the price in force at `at`, or None before the first."""
-    place = bisect_right(rates, at, key=lambda rate: rate.valid_from)
-    return rates[place - 1].per_gpu_hour if place else None
+    rate = in_force(rates, at)
+    return rate.per_gpu_hour if rate else None
 
 
 def by_price(
@@ -107,6 +162,10 @@ def by_price(
         until = min(end, rates[place].valid_from) if place < len(rates) else end
         yield rates[place - 1].per_gpu_hour if place else None, start, until
         start, place = until, place + 1
+
+
+def _rates_of(usage: Usage, prices: Rates, lists: ListPrices) -> Sequence[Rate]:
+    return slice_rates(prices.get(usage.flavor, ()), lists.get(usage.offering, ()), usage.slice_share)
 
 
 def _rated(usage: Usage, rates: Sequence[Rate], window: Window | None, now: datetime) -> RatedUsage:
