@@ -5,7 +5,7 @@ one share, and Fractions do the rest. Tests compare the result with `rating.rate
 and with the roll-ups.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -15,21 +15,13 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from quotas.costs import crowded_gpus
+from quotas.costs import columns, crowded_gpus, filters
+from quotas.costs.filters import UNALLOCATED, Where
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
 from quotas.metering import rolled_up
 
-KEYS = (
-    *("department", "team", "project", "member", "namespace"),
-    *("flavor", "offering", "kind", "allocation", "cluster", "node"),
-)
-UNALLOCATED = "__unallocated__"
-"""OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
-
 PRICE_UNITS = 10**10
 """A price has as many decimal places."""
-SHARED = {"department", "team", "project", "flavor", "offering", "cluster"}
-"""Keys by which hours and days are added up. For others the hours of each account are read."""
 
 # What is rolled up has no bounds to cut. The rest is read from the ledger, with prices of its own.
 # The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
@@ -105,27 +97,23 @@ class Sum(NamedTuple):
         return RatedUsage(hours, unpriced, Fraction(self.cost, self.per_gpu_hour * PRICE_UNITS))
 
 
-def sums(
-    edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
-) -> list[Sum]:
-    """Return the usage until `now` by `keys` (of KEYS) in each window between two `edges`, in one query.
+def sums(edges: Sequence[datetime], keys: Sequence[str], where: Where, now: datetime) -> list[Sum]:
+    """Return the usage until `now` by `keys` (of `columns`) in each window between two `edges`, in one query.
 
-    `edges` are at least two moments in order. Groups without usage are absent. `where` keeps rows whose key has one of
-    the values given: an empty collection keeps none. Whole hours are read from the roll-ups, unless they have changed
-    since, and the rest from the ledger.
+    `edges` are at least two moments in order. Groups without usage are absent. Whole hours are read from the roll-ups,
+    unless they have changed since, and the rest from the ledger.
     """
-    words = {
-        "columns": "".join(f", {_column(key)}" for key in keys),
-        "conditions": "".join(f" AND {_column(key)} = ANY(%({key})s)" for key in where),
-    }
-    with_days = {*keys, *where} <= SHARED
+    kept = filters.as_filter(where)
+    condition, parameters = columns.condition(kept)
+    words = {"columns": "".join(f", {columns.column(key)}" for key in keys), "conditions": f" AND {condition}"}
+    with_days = {*keys, *filters.keys(kept)} <= columns.SHARED
     rows = [rolled_up.DAYS, rolled_up.HOURS] if with_days else [rolled_up.ACCOUNTS]
     query = _QUERY.format(pieces=rolled_up.PIECES, crowding=crowded_gpus.CROWDING, **words, **_CUT)
     query += crowded_gpus.SINGLE_USES.format(**words, **_CUT)
     query += "".join(_ROLLED_UP.format(rows=each, **words) for each in rows)
     bounds = rolled_up.bounds(edges, now, with_days=with_days)
     with connection.cursor() as cursor:
-        cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
+        cursor.execute(query, bounds | parameters)
         return _added_up(edges, crowded_gpus.charged(cursor.fetchall()))
 
 
@@ -161,9 +149,3 @@ def _added_up(edges: Sequence[datetime], fetched: Sequence[tuple[Any, ...]]) -> 
 
 def _price_units(price: str) -> int:
     return int(Decimal(price) * PRICE_UNITS)
-
-
-def _column(key: str) -> str:
-    if key not in KEYS:
-        raise ValueError(f"{key!r} is no key of the ledger")
-    return "total.holder_id::text" if key == "allocation" else f"total.{key}"

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from portal.core import clock
 from quotas.catalog.models import Flavor
 from quotas.costs import ledger, rates, rating, rollups, services
+from quotas.costs.filters import UNALLOCATED
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering import accounts, foreign, parts
@@ -260,7 +261,7 @@ def by_python(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, Rat
     groups: dict[tuple[str, ...], list[Usage]] = defaultdict(list)
     for row, start, end, gpus in shares_by_moment.pieces(now):
         if all(value(row, key) in values for key, values in where.items()):
-            names = tuple(value(row, key) or ledger.UNALLOCATED for key in keys)
+            names = tuple(value(row, key) or UNALLOCATED for key in keys)
             groups[names].append(Usage(row.flavor, gpus, start, end))
     found = {}
     for start, end in pairwise(edges):
