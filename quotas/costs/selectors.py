@@ -14,10 +14,11 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import fleet_costs, ledger, rates, rating, windows
-from quotas.costs.fleet_costs import Group
+from quotas.costs import idle_views, ledger, rates, rating, windows
+from quotas.costs.fleet_costs import Group, NotHeld
+from quotas.costs.idle_views import HIDDEN, IdleView
 from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Rates, Usage, Window
+from quotas.costs.rating import Rates, Usage, Window
 from quotas.metering import charged_intervals, ledger_starts
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
@@ -46,8 +47,9 @@ class CostRow:
     """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
 
     `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
-    without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
-    are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
+    without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for, and
+    are no part of it, whatever rows they are in (`idle_views`). For who does not see the whole fleet they are "0", but
+    for what is idle of their own teams' quota. None is without a price, if the window begins before capacity is
     recorded, or if too much is not rolled up yet.
     """
 
@@ -147,12 +149,16 @@ def visible_costs(
     *,
     accumulate: bool = True,
     where: Mapping[str, Collection[str]] | None = None,
-    fleet: bool = False,
+    idle: IdleView | None = HIDDEN,
 ) -> Costs:
-    """Return `costs` of the teams whose things `user` may read; of the `fleet` only for who sees all of it."""
+    """Return `costs` of the teams whose things `user` may read; `idle` None is the view with most that they may see.
+
+    Raises Forbidden for a view of the fleet for who does not see all of it.
+    """
     sees_all = access.sees_all(user)
+    view = idle_views.for_person(idle, sees_all=sees_all)
     teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams, fleet=fleet and sees_all)
+    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams, idle=view)
 
 
 def costs(
@@ -163,12 +169,12 @@ def costs(
     where: Mapping[str, Collection[str]] | None = None,
     teams: Collection[str] | None = None,
     now: datetime | None = None,
-    fleet: bool = False,
+    idle: IdleView = HIDDEN,
 ) -> Costs:
     """Return usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
 
-    With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
-    cluster and flavor.
+    Unless `idle` hides it, also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys
+    other than cluster and flavor; what is idle in the rows that `idle` says.
 
     `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
     be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
@@ -183,8 +189,8 @@ def costs(
     keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
     whole, unit = ledger.total(found, window).usage, currency()
-    others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
-    since = ledger_starts.capacity_recorded_since() if fleet else {}
+    others = idle_views.not_held(idle, edges, keys, kept, until)
+    since = {} if idle == HIDDEN else ledger_starts.capacity_recorded_since()
     if others:
         known = {group[:2] for group in found}
         found += [ledger.Sum(*group) for group in others if group not in known]
@@ -192,8 +198,12 @@ def costs(
     hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
     unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
     amounts = _rounded([group.cost for group in found], whole.priced_cost, money.MONEY_PLACES)
+    idle_costs = idle_views.rounded(others or {})
+    unknown = dict.fromkeys(COLUMNS.values() if teams is None else [COLUMNS[Category.IDLE]])
     columns = [
-        _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
+        _not_held(others, idle_costs, one)
+        if others is not None and idle_views.is_known(idle, keys, kept, since, one)
+        else unknown
         for one in found
     ]
     parts = zip(found, hours, unpriced, amounts, strict=True)
@@ -205,16 +215,18 @@ def costs(
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
         total=None if whole.cost is None else money.text(whole.cost),
-        capacity_recorded_since={one: at for one, at in since.items() if one in kept.get("cluster", since)},
+        capacity_recorded_since={
+            one: at for one, at in since.items() if teams is None and one in kept.get("cluster", since)
+        },
     )
 
 
-def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
+def _not_held(others: NotHeld, idle_costs: Mapping[Group, Decimal], row: ledger.Sum) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
-    if not others:
-        return {} if others is not None else dict.fromkeys(COLUMNS.values())
-    costs = {category: usage.cost for category, usage in others.get((row.window, row.names), {}).items()}
-    return {COLUMNS[one]: None if cost is None else money.text(cost) for one, cost in costs.items()}
+    group = row.window, row.names
+    costs = {category: usage.cost for category, usage in others.get(group, {}).items()}
+    texts = {COLUMNS[one]: None if cost is None else money.text(cost) for one, cost in costs.items()}
+    return texts | ({COLUMNS[Category.IDLE]: str(idle_costs[group])} if group in idle_costs else {})
 
 
 def _row(
