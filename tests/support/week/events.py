@@ -3,8 +3,9 @@ and some twice.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from random import Random
 from typing import Any, NamedTuple
@@ -14,15 +15,32 @@ from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
 from allocations.reconcile.inventory import reconcile_inventory
-from allocations.reconcile.mirror_writer import record_list, record_observations
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Node, Offering
 from tests.support import capacity_bodies, mig_facts
 from tests.support.clusters import LOCAL
-from tests.support.week.plan import DAY, GPU, GPUS_OF_A_NODE, HIDDEN, LAYOUTS, UNITS, Device, Job, NodeState, Plan, Use
+from tests.support.week import hearing
+from tests.support.week.plan import (
+    DAY,
+    GAPS,
+    GPU,
+    GPUS_OF_A_NODE,
+    HIDDEN,
+    LAYOUTS,
+    UNITS,
+    Device,
+    Job,
+    NodeState,
+    Plan,
+    Use,
+)
 
 T0 = datetime(2026, 11, 2, tzinfo=UTC)
+REVISION = 10**6
+LISTED = ("Node", "ResourceSlice", "ResourceClaim", "Pod", "Workload", "ResourceQuota")
+"""The kinds that are listed, in this order."""
 BATCH_S = 600
 """How long the watcher's batches are."""
 DRIVER = "gpu.nvidia.com"
@@ -69,12 +87,21 @@ def offer(plan: Plan) -> None:
         reconcile_inventory(LOCAL)
 
 
-def record(events: Iterable[Event], seed: int) -> None:
-    """Record the events in batches, and the catalogue after each change of the fleet."""
+def record(events: Sequence[Event], seed: int, at_times: Mapping[int, Callable[[], None]]) -> None:
+    """Record the events in batches, and the catalogue after each change of the fleet. In a gap nothing is heard; after
+    it all is listed. ``at_times`` are functions to call at a second.
+    """
     random = Random(seed)
-    heard = sorted(enumerate(events), key=lambda one: (one[1].at + one[1].late, one[0]))
+    stops = dict(at_times)
+    for gap in GAPS:
+        stops |= {gap.start: partial(_watched_until, gap.start), gap.end: partial(list_all, events, gap.end)}
+    left = sorted(stops.items())
+    live = (one for one in events if hearing.gap_at(one.at) is None)
+    heard = sorted(enumerate(live), key=lambda one: (one[1].at + one[1].late, one[0]))
     batches = groupby(heard, key=lambda one: ((one[1].at + one[1].late) // BATCH_S, one[1].kind == "Node"))
     for (minute, _), batch in batches:
+        while left and left[0][0] <= minute * BATCH_S:
+            left.pop(0)[1]()
         observations = list(_observations(random, (event for _, event in batch)))
         with clock.frozen(moment((minute + 1) * BATCH_S)):
             record_observations(LOCAL, observations)
@@ -82,15 +109,30 @@ def record(events: Iterable[Event], seed: int) -> None:
                 reconcile_inventory(LOCAL)
 
 
-def list_again(events: Iterable[Event]) -> None:
+def list_again(events: Sequence[Event]) -> None:
     """List the objects that there are after the events, of every kind: the watcher knows them already."""
-    last = {(one.kind, one.body["metadata"]["name"]): one for one in sorted(events, key=lambda one: one.at)}
+    now = max(one.at for one in events) + DAY
+    _watched_until(now)
+    list_all(events, now)
+
+
+def _watched_until(now: int) -> None:
+    """Record that the mirror is complete at this second."""
+    with clock.frozen(moment(now)):
+        record_sync(LOCAL, *((KINDS[kind], REVISION, moment(now)) for kind in LISTED))
+
+
+def list_all(events: Iterable[Event], now: int) -> None:
+    """List the objects that there are at this second, of every kind, and record the catalogue."""
+    before = sorted((one for one in events if one.at < now), key=lambda one: one.at)
+    last = {(one.kind, one.body["metadata"]["name"]): one for one in before}
     there = [one for one in last.values() if not one.gone]
-    now = max(one.at for one in last.values()) + DAY
-    for kind in ("Node", "ResourceSlice", "ResourceClaim", "Pod", "ResourceQuota", "Workload"):
-        found = [kinds.observe(KINDS[kind], one.body, at=moment(now), live=False) for one in there if one.kind == kind]
-        with clock.frozen(moment(now)):
-            record_list(LOCAL, KINDS[kind], [one for one in found if one is not None], 10**6, moment(now))
+    with clock.frozen(moment(now)):
+        for kind in LISTED:
+            of_kind = [one for one in there if one.kind == kind]
+            found = [kinds.observe(KINDS[kind], one.body, at=moment(now), live=False) for one in of_kind]
+            record_list(LOCAL, KINDS[kind], [one for one in found if one is not None], REVISION, moment(now))
+        reconcile_inventory(LOCAL)
 
 
 def _observations(random: Random, events: Iterator[Event]) -> Iterator[Observation]:
@@ -166,8 +208,16 @@ def _by_quota(use: Use, row: Allocation) -> Iterator[Event]:
     body = _body("ResourceQuota", names.hold_slot(row.number), row.project.namespace, labels=_labels(row))
     body["metadata"]["annotations"] = {names.SLICES: json.dumps({row.name: {use.resource: use.amount}})}
     body |= {"spec": {"hard": hard}, "status": {"hard": hard}}
+    if hearing.gap_at(use.span.start) is not None:
+        yield Event(use.admitted, _lease(use, row))
     yield Event(use.span.start, body, late=use.late)
     yield Event(use.span.end, body, gone=True, late=use.late)
+
+
+def _lease(use: Use, row: Allocation) -> Body:
+    body = _body("Workload", names.lease(row.name), row.project.namespace, labels=_labels(row))
+    admitted = {"type": "Admitted", "status": "True", "lastTransitionTime": f"{moment(use.admitted):%FT%TZ}"}
+    return body | {"spec": {}, "status": {"admission": {"clusterQueue": "team"}, "conditions": [admitted]}}
 
 
 def _foreign(use: Use) -> Iterator[Event]:
@@ -214,7 +264,8 @@ def _claim(use: Use, row: Allocation | None = None) -> Body:
     ]
     name, namespace = (row.name, row.project.namespace) if row else (f"f-{use.number}", "elsewhere")
     body = _body("ResourceClaim", name, namespace, **({"labels": _labels(row)} if row else {}))
-    body["status"] = {"allocation": {"devices": {"results": results}}}
+    allocated = f"{moment(use.span.start):%FT%TZ}"
+    body["status"] = {"allocation": {"devices": {"results": results}, "allocationTimestamp": allocated}}
     return body
 
 

@@ -59,6 +59,13 @@ class Span(NamedTuple):
     end: int
 
 
+GAPS = (Span(2 * DAY + 3 * HOUR, 2 * DAY + 5 * HOUR), Span(5 * DAY + 7 * HOUR, 5 * DAY + 8 * HOUR))
+"""When nobody watches."""
+PROJECTS = 4
+MOVED, MOVED_PROJECTS = 3 * DAY + 10 * HOUR, (0, 1)
+"""When the team of these projects moves to another department."""
+
+
 @dataclass(frozen=True)
 class Use:
     """A hold of project ``project`` (its number), or foreign use (None): of devices, or of a count of a resource. The
@@ -74,6 +81,11 @@ class Use:
     resource: str = ""
     amount: int = 0
     node: str = ""
+
+    @property
+    def admitted(self) -> int:
+        """Return when the lease of a count was admitted, up to half an hour before it was held."""
+        return max(1, self.span.start - 60 * (self.number % 30))
 
 
 @dataclass(frozen=True)
@@ -122,10 +134,17 @@ def draw(seed: int, allocations: int) -> Plan:
     plan.nodes = _nodes(random)
     changed = plan.nodes["a100-1"][-1].start
     plan.uses = [
-        replace(use, late=0) if use.flavor == "a100" and 0 <= changed - use.span.start <= APART else use
+        replace(use, late=0)
+        if (use.flavor == "a100" and 0 <= changed - use.span.start <= APART) or _is_before_a_gap(use.span)
+        else use
         for use in plan.uses
     ]
     return plan
+
+
+def _is_before_a_gap(span: Span) -> bool:
+    """Return whether something would be heard of late in a gap."""
+    return any(gap.start - APART <= at < gap.start for gap in GAPS for at in span)
 
 
 def _length(random: Random, hours: float) -> int:
@@ -170,7 +189,7 @@ def _of_gpus(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Us
             for device in devices:
                 gpus[node, device.gpu].taken.append((device, span, late))
             found += not is_foreign
-            project = None if is_foreign else random.randrange(4)
+            project = None if is_foreign else random.randrange(PROJECTS)
             yield Use(next(numbers), span, "h100", late, project, devices=devices)
 
 
@@ -191,7 +210,7 @@ def _of_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[
     for start in sorted(random.randrange(60, WEEK) for _ in range(wanted)):
         flavor = random.choice(["l40s", "l40s", "t4", "a100", "a100"])
         resource, span = random.choice(COUNTED[flavor]), Span(start, start + _length(random, 4))
-        late, project, amount = _late(random), random.randrange(4), random.randrange(1, 4)
+        late, project, amount = _late(random), random.randrange(PROJECTS), random.randrange(1, 4)
         yield Use(next(numbers), span, flavor, late, project, resource=resource, amount=amount)
 
 
@@ -206,16 +225,23 @@ def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iter
 
 
 def _jobs(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Job]:
-    """Yield Jobs; Kueue has released the quota of some before their pods have ended."""
-    for _ in range(wanted):
+    """Yield Jobs; Kueue has released the quota of some before their pods have ended. None begins or ends anything in a
+    gap, nor has the team of one moved meanwhile.
+    """
+    while wanted:
         start = random.randrange(60, WEEK - DAY)
         begins = sorted(start + APART + random.randrange(600) for _ in range(random.choice([1, 1, 2, 3])))
         pods = tuple(Span(begin, begin + APART + _length(random, 2)) for begin in begins)
         last = max(pod.end for pod in pods)
         is_early = random.randrange(4) == 0
         end = max(begins[-1] + APART, last - random.randrange(60, 600)) if is_early else last + APART
-        late = 0 if is_early else _late(random)
-        yield Job(next(numbers), Span(start, end), random.randrange(4), pods, random.randrange(1, 3), late)
+        late, project = 0 if is_early else _late(random), random.randrange(PROJECTS)
+        edges = [start, end, *(edge for pod in pods for edge in pod)]
+        in_gap = any(gap.start - APART <= edge < gap.end + APART for gap in GAPS for edge in edges)
+        has_moved = project in MOVED_PROJECTS and start - APART < MOVED < max(edges) + APART
+        if not in_gap and not has_moved:
+            wanted -= 1
+            yield Job(next(numbers), Span(start, end), project, pods, random.randrange(1, 3), late)
 
 
 def _nodes(random: Random) -> dict[str, list[NodeState]]:
