@@ -26,7 +26,11 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 ONE = Fraction(1)
 HALF = Fraction(1, 2)
 QUARTER = Fraction(1, 4)
-WEIGHTS = [ONE, *(Fraction(n, 7) for n in (1, 2, 3, 4)), *(Fraction(n, 8) for n in (1, 2, 4))]
+WEIGHTS = [
+    *(ONE, *(Fraction(n, 7) for n in (1, 2, 3, 4)), *(Fraction(n, 8) for n in (1, 2, 4))),
+    *(QUARTER, Fraction(1, 10), Fraction(3, 10), Fraction(0)),
+]
+"""Of whole GPUs, MIG slices, replicas, consumed shares, and admin access."""
 HELD, UNMANAGED, UNAVAILABLE, STRANDED, IDLE, VARIANCE = Category
 
 
@@ -233,7 +237,7 @@ def counts(draw):
     for _ in range(draw(st.integers(0, 3))):
         (start, end), units = draw(intervals()), draw(st.integers(0, 4))
         capacity.append(CapacitySpan(start, end, Fraction(units), Fraction(draw(st.integers(0, units)))))
-    return Account(capacity, draw(uses_of([*WEIGHTS, Fraction(0), Fraction(3)])))
+    return Account(capacity, draw(uses_of([*WEIGHTS, Fraction(3)])))
 
 
 accounts = gpus() | counts()
