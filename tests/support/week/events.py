@@ -18,6 +18,7 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import clock
 from portal.tenants.models import Project, User
+from quotas.catalog import services as catalog
 from quotas.catalog.models import Node, Offering
 from tests.support import capacity_bodies, mig_facts
 from tests.support.clusters import LOCAL
@@ -28,6 +29,8 @@ from tests.support.week.plan import (
     GPU,
     GPUS_OF_A_NODE,
     HIDDEN,
+    HIDDEN_AFTERWARDS,
+    HIDING,
     LAYOUTS,
     UNITS,
     Device,
@@ -82,9 +85,19 @@ def offer(plan: Plan) -> None:
         record_observations(LOCAL, list(_observations(Random(0), (one for one in of_fleet(plan) if one.at == 0))))
         reconcile_inventory(LOCAL)
         capacity_bodies.accept_all()
-        for profile in HIDDEN:
-            Offering.objects.filter(flavor__name=flavors()["h100"], profile__startswith=profile).update(hidden=True)
+        _hide(HIDDEN)
         reconcile_inventory(LOCAL)
+
+
+def hide_more() -> None:
+    with clock.frozen(moment(HIDING)):
+        _hide(HIDDEN_AFTERWARDS)
+
+
+def _hide(profiles: Iterable[str]) -> None:
+    for profile in profiles:
+        for offering in Offering.objects.filter(flavor__name=flavors()["h100"], profile__startswith=profile):
+            catalog.hide_offering("test", offering, hidden=True)
 
 
 def record(events: Sequence[Event], seed: int, at_times: Mapping[int, Callable[[], None]]) -> None:
@@ -109,17 +122,20 @@ def record(events: Sequence[Event], seed: int, at_times: Mapping[int, Callable[[
                 reconcile_inventory(LOCAL)
 
 
-def list_again(events: Sequence[Event]) -> None:
-    """List the objects that there are after the events, of every kind: the watcher knows them already."""
+def list_again(events: Sequence[Event]) -> datetime:
+    """List the objects that there are a day after the events, of every kind: the watcher knows them already. Return
+    when that is.
+    """
     now = max(one.at for one in events) + DAY
     _watched_until(now)
     list_all(events, now)
+    return moment(now)
 
 
 def _watched_until(now: int) -> None:
     """Record that the mirror is complete at this second."""
     with clock.frozen(moment(now)):
-        record_sync(LOCAL, *((KINDS[kind], REVISION, moment(now)) for kind in LISTED))
+        record_sync(LOCAL, *((kind, REVISION, moment(now)) for kind in KINDS.values()))
 
 
 def list_all(events: Iterable[Event], now: int) -> None:
@@ -228,7 +244,7 @@ def _foreign(use: Use) -> Iterator[Event]:
 
 def _of_job(job: Job, project: Project) -> Iterator[Event]:
     """Yield the events of a Job's Workload, and of its pods: bound, and finished."""
-    uid = str(uuid5(NAMESPACE_URL, f"job-{job.number}"))
+    uid = job_uid(job)
     owner = {"kind": "Job", "name": f"j-{job.number}", "uid": uid, "controller": True}
     flavor, amount = flavors()["l40s"], len(job.pods) * job.per_pod
     assignment = {"name": "main", "count": len(job.pods), "flavors": {GPU: flavor}, "resourceUsage": {GPU: str(amount)}}
@@ -246,6 +262,10 @@ def _of_job(job: Job, project: Project) -> Iterator[Event]:
         yield Event(span.start, pod, late=job.late)
         yield Event(span.end, ended, late=job.late)
     yield Event(job.span.end, workload, gone=True, late=job.late)
+
+
+def job_uid(job: Job) -> str:
+    return str(uuid5(NAMESPACE_URL, f"job-{job.number}"))
 
 
 def _body(kind: str, name: str, namespace: str, **metadata: Any) -> Body:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 HOUR = 3600
 DAY = 24 * HOUR
 WEEK = 7 * DAY
+WEEK_HOURS = WEEK // HOUR
 LATE = 40
 """The longest that an event is on its way."""
 APART = LATE + 5
@@ -28,6 +29,8 @@ PROFILES = {
 """Memory slices and possible starts of an instance; "" is the whole GPU."""
 HIDDEN = ("1g.10gb", "1g.20gb")
 """Profiles that are held and no longer offered, so that what only they would fit is stranded."""
+HIDING, HIDDEN_AFTERWARDS = 3 * DAY + 14 * HOUR + 1234, ("2g.20gb",)
+"""When these are hidden too."""
 LAYOUTS = {
     "balanced": {"nvidia.com/mig-1g.10gb": 16, "nvidia.com/mig-2g.20gb": 8, "nvidia.com/mig-3g.40gb": 8},
     "sevenths": {"nvidia.com/mig-1g.10gb": 56},
@@ -60,10 +63,15 @@ class Span(NamedTuple):
 
 
 GAPS = (Span(2 * DAY + 3 * HOUR, 2 * DAY + 5 * HOUR), Span(5 * DAY + 7 * HOUR, 5 * DAY + 8 * HOUR))
-"""When nobody watches."""
+"""When nobody watches, from the beginning of an hour to that of another."""
 PROJECTS = 4
 MOVED, MOVED_PROJECTS = 3 * DAY + 10 * HOUR, (0, 1)
 """When the team of these projects moves to another department."""
+PRICES = {"h100": "3.2", "l40s": "1.1", "a100": "1.8"}
+NEW_PRICES = {"h100": "2.95", "l40s": "1.25", "a100": "1.7", "t4": "0.35"}
+"""Of a GPU-hour of each flavor; t4 have none before."""
+PRICES_CHANGE = 2 * 24 + 23
+"""The hour that begins at midnight in Berlin, in winter."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +223,10 @@ def _of_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[
 
 
 def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
-    """Yield pods that name their node, one in five with more than the node has."""
+    """Yield pods that name their node, one in five with more than the node has. Some begin or end in each gap."""
+    for gap in GAPS:
+        for span in (Span(gap.start - HOUR, gap.start + 1000), Span(gap.end - 1000, gap.end + HOUR)):
+            yield Use(next(numbers), span, "l40s", late=0, resource=GPU, amount=1, node="l40s-0")
     for _ in range(wanted):
         flavor = random.choice(["l40s", "t4", "a100"])
         node, resource = f"{flavor}-{random.randrange(NODES[flavor])}", random.choice(COUNTED[flavor])
@@ -261,6 +272,11 @@ def _nodes(random: Random) -> dict[str, list[NodeState]]:
         for day in random.sample(range(7), 3):
             start = day * DAY + random.randrange(60, DAY // 2)
             found[node] += [NodeState(start, state, broken), NodeState(start + _length(random, 3) % (DAY // 2) + 1)]
+        found[node].sort()
+    for gap in GAPS:
+        found["l40s-1"] += [NodeState(gap.start + 500, "ready", 2), NodeState(gap.end - 700)]
+        found["l40s-2"] += [NodeState(gap.start + 600, "not_ready"), NodeState(gap.end + 800)]
+    for node in ("l40s-1", "l40s-2"):
         found[node].sort()
     found["h100-0"] += [NodeState(6 * DAY + DAY // 2 + n * HOUR, s) for n, s in enumerate(("unpublished", "ready"))]
     found["h100-0"].sort()

@@ -4,10 +4,10 @@ Amounts are integers, in units of an account's own: the least that all of its sh
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 from math import lcm
 from operator import add, sub
 
@@ -16,6 +16,8 @@ from tests.support.week.plan import (
     GPU,
     GPUS_OF_A_NODE,
     HIDDEN,
+    HIDDEN_AFTERWARDS,
+    HIDING,
     HOUR,
     LAYOUTS,
     NODES,
@@ -23,6 +25,7 @@ from tests.support.week.plan import (
     SHARED,
     UNITS,
     WEEK,
+    WEEK_HOURS,
     Device,
     NodeState,
     Plan,
@@ -39,27 +42,33 @@ Amounts = list[int]
 Step = tuple[Span, Fraction]
 
 
+def _no_hours() -> list[Fraction]:
+    return [Fraction(0)] * WEEK_HOURS
+
+
 @dataclass
 class Result:
-    """GPU-hours by flavor and category, and by project and flavor before and after a second."""
+    """GPU-hours in each hour of the week: by flavor and category, and what is charged by the number of a hold or Job.
+    ``used`` is what the pods of each Job used in the week.
+    """
 
-    parts: dict[str, dict[str, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
-    held: dict[tuple[int, str], tuple[Fraction, Fraction]] = field(default_factory=dict)
+    parts: dict[tuple[str, str], list[Fraction]] = field(default_factory=lambda: defaultdict(_no_hours))
+    held: dict[int, list[Fraction]] = field(default_factory=lambda: defaultdict(_no_hours))
+    used: dict[int, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
 
 
-def of_week(plan: Plan, change: int) -> Result:
-    """Return the sums of a week; ``change`` is the second at which prices change."""
-    result, held = Result(), defaultdict[tuple[int, str], list[Step]](list)
+def of_week(plan: Plan) -> Result:
+    """Return the sums of a week."""
+    result = Result()
     for name in (f"h100-{n}" for n in range(NODES["h100"])):
         for index in range(GPUS_OF_A_NODE):
-            _add_gpu(plan, name, index, result, held)
+            _add_gpu(plan, name, index, result)
     for flavor, resources in COUNTED.items():
         for resource in resources:
-            _add_count(plan, flavor, resource, result, held)
-    for key, steps in held.items():
-        scale = _scale(amount for _, amount in steps)
-        each = sampled(steps, scale)
-        result.held[key] = (_hours(each[:change], scale), _hours(each[change:], scale))
+            _add_count(plan, flavor, resource, result)
+    for job in plan.jobs:
+        for pod in job.pods:
+            result.used[job.number] += Fraction(sum(job.per_pod for _ in range(pod.start, min(pod.end, WEEK))), HOUR)
     return result
 
 
@@ -78,24 +87,27 @@ def _scale(amounts: Iterable[Fraction]) -> int:
     return lcm(*(amount.denominator for amount in amounts))
 
 
-def _hours(each: Amounts, scale: int) -> Fraction:
-    return Fraction(sum(each), scale * HOUR)
+def _add_seconds(hours: list[Fraction], start: int, each: Amounts, scale: int) -> None:
+    """Add the amounts of the seconds from ``start`` on to their hours."""
+    for hour in range(start // HOUR, -(-(start + len(each)) // HOUR)):
+        seconds = slice(max(hour * HOUR - start, 0), (hour + 1) * HOUR - start)
+        hours[hour] += Fraction(sum(each[seconds]), scale * HOUR)
 
 
-def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tuple[int, str], list[Step]]) -> None:
+def _add_gpu(plan: Plan, node: str, index: int, result: Result) -> None:
     """Add the sums of one h100. At each second a use is charged what those before it leave, foreign ones last."""
     uses = [(use, device) for use in plan.uses for device in use.devices if (device.node, device.gpu) == (node, index)]
     scale = 56
     left = sampled([(Span(0, WEEK), Fraction(1))], scale)
     charged = {"held": [0] * WEEK, "unmanaged": [0] * WEEK}
     for use, device in sorted(uses, key=lambda one: (one[0].project is None, one[0].span.start)):
-        seconds = slice(use.span.start, min(use.span.end, WEEK))
-        each = [min(amount, int(WEIGHT[device.profile] * scale)) for amount in left[seconds]]
+        seconds, most = slice(use.span.start, min(use.span.end, WEEK)), int(WEIGHT[device.profile] * scale)
+        each = [min(amount, most) for amount in left[seconds]]
         left[seconds] = map(sub, left[seconds], each)
         category = "unmanaged" if use.project is None else "held"
         charged[category][seconds] = map(add, charged[category][seconds], each)
         if use.project is not None:
-            held[use.project, "h100"] += _steps(use.span.start, each, scale)
+            _add_seconds(result.held[use.number], use.span.start, each, scale)
     states = list(_spans(plan.nodes[node]))
     broken = [
         (span, Fraction(1))
@@ -110,8 +122,11 @@ def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tu
     not_used = list(map(sub, capacity, in_use))
     unavailable = list(map(min, sampled(broken, scale), not_used))
     free = list(map(sub, not_used, unavailable))
-    most = [int(amount * scale) for amount in _most_that_fits()]
-    idle = list(map(min, free, (most[taken] for taken in mask)))
+    before, afterwards = (
+        [int(amount * scale) for amount in most_that_fits(hidden)] for hidden in (HIDDEN, HIDDEN + HIDDEN_AFTERWARDS)
+    )
+    fits = [before[taken] for taken in mask[:HIDING]] + [afterwards[taken] for taken in mask[HIDING:]]
+    idle = list(map(min, free, fits))
     amounts = {
         **charged,
         "unavailable": unavailable,
@@ -120,24 +135,18 @@ def _add_gpu(plan: Plan, node: str, index: int, result: Result, held: Mapping[tu
     }
     amounts["variance"] = list(map(sub, in_use, map(add, amounts["held"], amounts["unmanaged"])))
     for category, each in amounts.items():
-        result.parts["h100"][category] += _hours(each, scale)
+        _add_seconds(result.parts["h100", category], 0, each, scale)
 
 
-def _steps(start: int, each: Amounts, scale: int) -> Iterator[Step]:
-    """Yield the amounts of the seconds from ``start`` on as steps."""
-    for amount, seconds in groupby(each):
-        end = start + len(list(seconds))
-        yield Span(start, end), Fraction(amount, scale)
-        start = end
-
-
-def _most_that_fits() -> list[Fraction]:
-    """Return the most that offered slices can take of a GPU beside these memory slices (a mask), at most all of it."""
+def most_that_fits(hidden: Sequence[str]) -> list[Fraction]:
+    """Return the most that slices can take of a GPU beside these memory slices (a mask), at most all of it. Slices of
+    the ``hidden`` profiles are not offered.
+    """
     places = [
         (Device("", 0, name, start).mask, WEIGHT[name])
         for name, (_, starts) in PROFILES.items()
         for start in starts
-        if name not in HIDDEN
+        if name not in hidden
     ]
     best = [Fraction(0)] * (WHOLE + 1)
     for taken in range(WHOLE, -1, -1):
@@ -160,9 +169,7 @@ def unit_value(layout: str, resource: str) -> Fraction:
     return 8 * OF_RESOURCE[resource] / total
 
 
-def _add_count(
-    plan: Plan, flavor: str, resource: str, result: Result, held: Mapping[tuple[int, str], list[Step]]
-) -> None:
+def _add_count(plan: Plan, flavor: str, resource: str, result: Result) -> None:
     """Add the sums of a resource. A unit is charged what it is worth on average over the nodes when it begins."""
     capacity, broken, foreign = list[Step](), list[Step](), list[Step]()
     for name, span, state, number in _units(plan, flavor, resource):
@@ -176,10 +183,12 @@ def _add_count(
                 if both.start < both.end:
                     foreign.append((both, min(use.amount, number) * value))
     charged = list(_charged(plan, flavor, resource))
-    for project, step in charged:
-        held[project, flavor].append(step)
     steps = [step for _, step in charged]
     scale = _scale(amount for step in (capacity, broken, foreign, steps) for _, amount in step)
+    for number, (span, amount) in charged:
+        if span.start < WEEK:
+            each = [int(amount * scale)] * (min(span.end, WEEK) - span.start)
+            _add_seconds(result.held[number], span.start, each, scale)
     there, in_hold, unmanaged = (sampled(each, scale) for each in (capacity, steps, foreign))
     weight = list(map(add, in_hold, unmanaged))
     in_use = list(map(min, weight, there))
@@ -193,7 +202,7 @@ def _add_count(
         "variance": list(map(sub, in_use, weight)),
     }
     for category, each in amounts.items():
-        result.parts[flavor][category] += _hours(each, scale)
+        _add_seconds(result.parts[flavor, category], 0, each, scale)
 
 
 def _units(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[str, Span, NodeState, int]]:
@@ -206,10 +215,10 @@ def _units(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[str, Span, 
 
 
 def _charged(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[int, Step]]:
-    """Yield project and step of each hold of a resource; a Job is charged for its pods and what else it reserved."""
+    """Yield number and step of each hold of a resource; a Job is charged for its pods and what else it reserved."""
     for use in plan.uses:
         if use.project is not None and (use.flavor, use.resource) == (flavor, resource):
-            yield use.project, (use.span, use.amount * _price_share(plan, flavor, resource, use))
+            yield use.number, (use.span, use.amount * _price_share(plan, flavor, resource, use))
     for job in plan.jobs if flavor == "l40s" else ():
         reserved = [(job.span, Fraction(len(job.pods) * job.per_pod))]
         used = [(pod, Fraction(job.per_pod)) for pod in job.pods]
@@ -217,7 +226,7 @@ def _charged(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[int, Step
         for start, end in pairwise(edges):
             there = [sum((a for s, a in each if s.start <= start < s.end), Fraction(0)) for each in (reserved, used)]
             if max(there):
-                yield job.project, (Span(start, end), max(there))
+                yield job.number, (Span(start, end), max(there))
 
 
 def _price_share(plan: Plan, flavor: str, resource: str, use: Use) -> Fraction:
