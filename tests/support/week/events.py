@@ -5,6 +5,7 @@ and some twice.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from random import Random
@@ -13,6 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
+from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
@@ -57,6 +59,19 @@ LABELS = {
         "nvidia.com/gpu.memory": "15360",
         "nvidia.com/gpu.replicas": "4",
         "nvidia.com/gpu.sharing-strategy": "time-slicing",
+    },
+    "l4": {
+        "nvidia.com/gpu.product": "NVIDIA-L4",
+        "nvidia.com/gpu.count": "4",
+        "nvidia.com/gpu.memory": "23034",
+        "nvidia.com/gpu.replicas": "2",
+        "nvidia.com/gpu.sharing-strategy": "mps",
+    },
+    "a40": {
+        "nvidia.com/gpu.product": "NVIDIA-A40",
+        "nvidia.com/gpu.count": "4",
+        "nvidia.com/gpu.memory": "46068",
+        "nvidia.com/vgpu.present": "true",
     },
 }
 Body = dict[str, Any]
@@ -171,15 +186,14 @@ def of_fleet(plan: Plan) -> Iterator[Event]:
 
 def of_uses(plan: Plan, projects: Sequence[Project], member: User) -> Iterator[Event]:
     """Create the allocations, and yield the changes of the objects of all holds, Jobs and foreign use."""
-    offerings = Offering.objects.filter(kind__in=["whole", "mig", "shared"]).select_related("flavor")
+    offerings = Offering.objects.select_related("flavor")
     by_flavor = {name: [one for one in offerings if one.flavor.name == flavor] for name, flavor in flavors().items()}
     rows, events = list[Allocation](), list[Event]()
     for use in plan.uses:
         if use.project is None:
             events += _foreign(use)
             continue
-        profile, found = use.devices[0].profile if use.devices else "", by_flavor[use.flavor]
-        [offering] = [one for one in found if (one.profile == profile if use.devices else one.resource == use.resource)]
+        [offering] = [one for one in by_flavor[use.flavor] if _is_of(use, one)]
         row = _allocation(use, projects[use.project], member, offering)
         rows.append(row)
         events += _by_dra(use, row) if use.devices else _by_quota(use, row)
@@ -187,6 +201,12 @@ def of_uses(plan: Plan, projects: Sequence[Project], member: User) -> Iterator[E
     for job in plan.jobs:
         events += _of_job(job, projects[job.project])
     return iter(events)
+
+
+def _is_of(use: Use, offering: Offering) -> bool:
+    if use.is_custom or offering.kind == "claim":
+        return use.is_custom and offering.kind == "claim"
+    return offering.profile == use.devices[0].profile if use.devices else offering.resource == use.resource
 
 
 def flavors() -> dict[str, str]:
@@ -203,7 +223,8 @@ def _allocation(use: Use, project: Project, member: User, offering: Offering) ->
         project=project,
         offering=offering,
         requested_by=member,
-        count=len(use.devices) or use.amount,
+        count=1 if use.is_custom else len(use.devices) or use.amount,
+        claim=CustomClaim({}, BuiltClaim({"devices": {}}, {}, Fraction(1))).to_json() if use.is_custom else None,
         created_at=created,
         ends_at=moment(use.span.end),
         phase="queued",
@@ -282,6 +303,9 @@ def _claim(use: Use, row: Allocation | None = None) -> Body:
         {"request": f"slice-{n}", "driver": DRIVER, "pool": device.node, "device": device_name(device)}
         for n, device in enumerate(use.devices)
     ]
+    if use.is_custom:
+        admin = {"request": "admin", "driver": DRIVER, "pool": use.devices[0].node, "device": "gpu-0"}
+        results.append(admin | {"adminAccess": True})
     name, namespace = (row.name, row.project.namespace) if row else (f"f-{use.number}", "elsewhere")
     body = _body("ResourceClaim", name, namespace, **({"labels": _labels(row)} if row else {}))
     allocated = f"{moment(use.span.start):%FT%TZ}"

@@ -1,7 +1,8 @@
 """Draws what happens in a week, in whole seconds from its start. It knows nothing of the portal.
 
-H100s are divided on demand, each placement a run of the eight memory slices (NVIDIA, MIG user guide). L40S, T4 and
-A100 are counted by a device plugin: T4 in quarters, A100 in fixed MIG layouts.
+H100s are divided on demand, each placement a run of the eight memory slices (NVIDIA, MIG user guide). The others are
+counted by a device plugin: T4 in quarters by time-slicing, L4 in halves by MPS, A40 as vGPUs, A100 in fixed MIG
+layouts.
 """
 
 from collections.abc import Iterator
@@ -37,9 +38,9 @@ LAYOUTS = {
 }
 GPU = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
-COUNTED = {"l40s": (GPU,), "t4": (SHARED,), "a100": tuple(LAYOUTS["balanced"])}
-UNITS = {"l40s": {GPU: 4}, "t4": {SHARED: 16}, "a100": LAYOUTS["balanced"]}
-NODES = {"l40s": 4, "t4": 1, "a100": 2, "h100": 2}
+COUNTED = {"l40s": (GPU,), "t4": (SHARED,), "l4": (SHARED,), "a40": (GPU,), "a100": tuple(LAYOUTS["balanced"])}
+UNITS = {"l40s": {GPU: 4}, "t4": {SHARED: 16}, "l4": {SHARED: 8}, "a40": {GPU: 4}, "a100": LAYOUTS["balanced"]}
+NODES = {"l40s": 4, "t4": 1, "l4": 1, "a40": 1, "a100": 2, "h100": 2}
 GPUS_OF_A_NODE = 4
 """Of h100."""
 
@@ -67,9 +68,9 @@ GAPS = (Span(2 * DAY + 3 * HOUR, 2 * DAY + 5 * HOUR), Span(5 * DAY + 7 * HOUR, 5
 PROJECTS = 4
 MOVED, MOVED_PROJECTS = 3 * DAY + 10 * HOUR, (0, 1)
 """When the team of these projects moves to another department."""
-PRICES = {"h100": "3.2", "l40s": "1.1", "a100": "1.8"}
-NEW_PRICES = {"h100": "2.95", "l40s": "1.25", "a100": "1.7", "t4": "0.35"}
-"""Of a GPU-hour of each flavor; t4 have none before."""
+PRICES = {"h100": "3.2", "l40s": "1.1", "a100": "1.8", "l4": "0.6123456789"}
+NEW_PRICES = {"h100": "2.95", "l40s": "1.25", "a100": "1.7", "l4": "0", "t4": "0.35"}
+"""Of a GPU-hour of each flavor; t4 have none before, a40 never."""
 PRICES_CHANGE = 2 * 24 + 23
 """The hour that begins at midnight in Berlin, in winter."""
 
@@ -77,7 +78,8 @@ PRICES_CHANGE = 2 * 24 + 23
 @dataclass(frozen=True)
 class Use:
     """A hold of project ``project`` (its number), or foreign use (None): of devices, or of a count of a resource. The
-    watcher hears of each of its events ``late`` seconds afterwards.
+    watcher hears of each of its events ``late`` seconds afterwards. A custom claim also has admin access to a GPU of
+    its node.
     """
 
     number: int
@@ -89,6 +91,7 @@ class Use:
     resource: str = ""
     amount: int = 0
     node: str = ""
+    is_custom: bool = False
 
     @property
     def admitted(self) -> int:
@@ -198,7 +201,8 @@ def _of_gpus(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Us
                 gpus[node, device.gpu].taken.append((device, span, late))
             found += not is_foreign
             project = None if is_foreign else random.randrange(PROJECTS)
-            yield Use(next(numbers), span, "h100", late, project, devices=devices)
+            is_custom = project is not None and random.randrange(6) == 0
+            yield Use(next(numbers), span, "h100", late, project, devices=devices, is_custom=is_custom)
 
 
 def _places(
@@ -216,7 +220,7 @@ def _places(
 
 def _of_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
     for start in sorted(random.randrange(60, WEEK) for _ in range(wanted)):
-        flavor = random.choice(["l40s", "l40s", "t4", "a100", "a100"])
+        flavor = random.choice(["l40s", "l40s", "t4", "l4", "a40", "a100", "a100"])
         resource, span = random.choice(COUNTED[flavor]), Span(start, start + _length(random, 4))
         late, project, amount = _late(random), random.randrange(PROJECTS), random.randrange(1, 4)
         yield Use(next(numbers), span, flavor, late, project, resource=resource, amount=amount)
@@ -228,7 +232,7 @@ def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iter
         for span in (Span(gap.start - HOUR, gap.start + 1000), Span(gap.end - 1000, gap.end + HOUR)):
             yield Use(next(numbers), span, "l40s", late=0, resource=GPU, amount=1, node="l40s-0")
     for _ in range(wanted):
-        flavor = random.choice(["l40s", "t4", "a100"])
+        flavor = random.choice(["l40s", "t4", "l4", "a40", "a100"])
         node, resource = f"{flavor}-{random.randrange(NODES[flavor])}", random.choice(COUNTED[flavor])
         start, amount = random.randrange(60, WEEK), random.choice([1, 1, 2, 3, 99])
         span, late = Span(start, start + _length(random, 2)), _late(random)
@@ -264,6 +268,8 @@ def _nodes(random: Random) -> dict[str, list[NodeState]]:
         "l40s-2": ("cordoned", 0),
         "l40s-3": ("gone", 0),
         "t4-0": ("ready", 4),
+        "l4-0": ("ready", 3),
+        "a40-0": ("cordoned", 0),
         "a100-0": ("not_ready", 0),
         "h100-0": ("ready", 3),
         "h100-1": ("not_ready", 0),

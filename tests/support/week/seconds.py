@@ -36,6 +36,7 @@ from tests.support.week.plan import (
 WHOLE = (1 << 8) - 1
 SEVENTHS = {"": 7, "1g.10gb": 1, "1g.20gb": 1, "2g.20gb": 2, "3g.40gb": 3, "4g.40gb": 4}
 """Of the compute that an instance takes (NVIDIA, MIG user guide)."""
+REPLICAS = {"t4": 4, "l4": 2}
 WEIGHT = {name: max(Fraction(SEVENTHS[name], 7), Fraction(size, 8)) for name, (size, _) in PROFILES.items()}
 OF_RESOURCE = {f"nvidia.com/mig-{name}": weight for name, weight in WEIGHT.items()}
 Amounts = list[int]
@@ -161,10 +162,10 @@ def _spans(states: Sequence[NodeState]) -> Iterator[tuple[Span, NodeState]]:
         yield Span(state.start, end), state
 
 
-def unit_value(layout: str, resource: str) -> Fraction:
+def unit_value(flavor: str, layout: str, resource: str) -> Fraction:
     """Return the GPUs that a unit is on its node: of a layout, the part of its weight in that of all, of eight GPUs."""
     if resource in (GPU, SHARED):
-        return Fraction(1) if resource == GPU else Fraction(1, 4)
+        return Fraction(1) if resource == GPU else Fraction(1, REPLICAS[flavor])
     total = sum(number * OF_RESOURCE[name] for name, number in LAYOUTS[layout].items())
     return 8 * OF_RESOURCE[resource] / total
 
@@ -173,7 +174,7 @@ def _add_count(plan: Plan, flavor: str, resource: str, result: Result) -> None:
     """Add the sums of a resource. A unit is charged what it is worth on average over the nodes when it begins."""
     capacity, broken, foreign = list[Step](), list[Step](), list[Step]()
     for name, span, state, number in _units(plan, flavor, resource):
-        value = unit_value(state.layout, resource)
+        value = unit_value(flavor, state.layout, resource)
         capacity.append((span, number * value))
         lost = number if state.state in {"not_ready", "cordoned"} else state.broken
         broken.append((span, lost * value))
@@ -234,6 +235,6 @@ def _price_share(plan: Plan, flavor: str, resource: str, use: Use) -> Fraction:
     were, since all nodes of a flavor with layouts stay.
     """
     if flavor != "a100":
-        return unit_value("", resource)
+        return unit_value(flavor, "", resource)
     now = [(n, s) for name, span, s, n in _units(plan, flavor, resource) if span.start <= use.span.start < span.end]
-    return sum((n * unit_value(s.layout, resource) for n, s in now), Fraction(0)) / sum(n for n, _ in now)
+    return sum((n * unit_value(flavor, s.layout, resource) for n, s in now), Fraction(0)) / sum(n for n, _ in now)
