@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from portal.core import money
+from quotas.metering import stranded_gpus
 from quotas.metering.fleet_hours import FlavorDay
 from quotas.metering.ledger_starts import capacity_recorded_since
 from quotas.metering.parts import Category
+from quotas.metering.stranded_gpus import StrandedGpus
 
 PLACES = 2
 WIDTH = 1000
@@ -56,6 +58,20 @@ def recorded_since(start: datetime) -> list[str]:
         for cluster, since in sorted(capacity_recorded_since().items())
         if since is None or since > start
     ]
+
+
+def stranded(found: Iterable[FlavorDay]) -> list[str]:
+    """Return a sentence for each flavor and slice that would fit what is stranded now; no query if nothing was."""
+    if not any(one.parts[Category.STRANDED] for one in found):
+        return []
+    return [_stranded(one) for one in stranded_gpus.current()]
+
+
+def _stranded(one: StrandedGpus) -> str:
+    """Return ``0.43 GPUs of h100 are stranded now, on 1 GPU: a 1g.10gb would fit, and is not offered.``"""
+    on = f"{one.count} GPU" if one.count == 1 else f"{one.count} GPUs"
+    hint = f"a {one.profile} would fit, and is not offered" if one.profile else "no slice fits"
+    return f"{money.text(one.gpus, PLACES)} GPUs of {one.flavor} are stranded now, on {on}: {hint}."
 
 
 def _since(moment: datetime | None) -> str:

@@ -70,6 +70,7 @@ def costs(request: PageRequest) -> HttpResponse:
         context |= {"fleet_days": FLEET_DAYS, "fleet_is_too_long": is_too_long, "balance": balance()}
         hours = None if is_too_long else by_flavor_and_day(span.start, end)
         context["fleet_lines"] = None if hours is None else fleet_hours.lines(hours)
+        context["stranded"] = fleet_hours.stranded(hours or ())
         context["capacity_since"] = fleet_hours.recorded_since(span.start)
     return show(request, "frontend/costs.html", context)
 

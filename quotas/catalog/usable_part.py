@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from quotas.catalog import layouts
+from quotas.catalog.geometry import Slices, gpu_share
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import Geometry
 
@@ -19,6 +20,21 @@ def of_gpu(geometry: Geometry, occupied: Collection[Placement], offered: Mapping
     """
     known = tuple((one.name, offered[one.name]) for one in geometry.profiles if one.name in offered)
     return _most(geometry, frozenset(occupied), known)
+
+
+def profile_to_offer(geometry: Geometry, occupied: Collection[Placement], offered: Mapping[str, Fraction]) -> str:
+    """Return the profile with which most could be taken beside ``occupied`` if it were offered too, the smallest of
+    several; "" if no other profile fits.
+    """
+    whole = Slices(geometry.compute, geometry.memory)
+    most, found = of_gpu(geometry, occupied, offered), ""
+    for one in sorted(geometry.profiles, key=lambda one: (one.size, one.compute, one.name)):
+        if one.name not in offered:
+            part = gpu_share(Slices(one.compute, one.size), whole)
+            usable = of_gpu(geometry, occupied, {**offered, one.name: part})
+            if usable > most:
+                most, found = usable, one.name
+    return found
 
 
 @lru_cache(maxsize=10_000)

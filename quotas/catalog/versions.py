@@ -6,7 +6,7 @@ The time before a flavor's first version has that one: capacity is recorded befo
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -15,6 +15,7 @@ from typing import Any
 
 from portal.core import clock
 from quotas.catalog import layouts, published, usable_part
+from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import Geometry, geometry_of
 from quotas.catalog.models import Flavor, FlavorVersion, Kind, Offering
 
@@ -45,6 +46,11 @@ class FlavorSlices:
         found = self.slices.get(offering.partition("/")[2])
         return found.resource if found else ""
 
+    def is_hidden(self, resource: str) -> bool:
+        """Return whether a device plugin's resource, or "" by DRA, is not offered: all of its offerings are hidden."""
+        hidden = [one.hidden for one in self.slices.values() if one.resource == resource]
+        return bool(hidden) and all(hidden)
+
     def part_of_gpu(self, device: str, count: int) -> Fraction | None:
         """Return the part of its GPU that a device is: of a MIG device its profile's, of shares as many as it has;
         None for a profile that is no offering.
@@ -64,11 +70,29 @@ class FlavorSlices:
         assert self._geometry is not None
         if not devices and "" in self._offered:
             return ONE
-        placements = [layouts.known_placement(self._geometry, device) for device in devices]
+        occupied = self._placements(devices)
+        return Fraction(0) if occupied is None else usable_part.of_gpu(self._geometry, occupied, self._offered)
+
+    def left_of_layout(self, layout: Collection[str], devices: tuple[str, ...]) -> Fraction:
+        """Return what can still be taken of a GPU that an administrator divided into the MIG devices ``layout``: those
+        that are not in use, and offered.
+        """
+        labels = {layouts.device_label(profile): part for profile, part in self._offered.items()}
+        free = set(layout) - set(devices)
+        return sum((labels.get(layouts.label_of_device(name), Fraction(0)) for name in free), Fraction(0))
+
+    def profile_to_offer(self, devices: tuple[str, ...]) -> str:
+        """Return the profile that would fit beside these devices if it were offered too; "" if none would."""
+        occupied = self._placements(devices)
+        if self._geometry is None or occupied is None:
+            return ""
+        return usable_part.profile_to_offer(self._geometry, occupied, self._offered)
+
+    def _placements(self, devices: tuple[str, ...]) -> list[Placement] | None:
+        """Return the placements of MIG devices; None if the GPU or a device that is unknown is among them."""
+        placements = [layouts.known_placement(self._geometry, device) for device in devices if self._geometry]
         occupied = [place for place in placements if place is not None]
-        if len(occupied) != len(devices):
-            return Fraction(0)
-        return usable_part.of_gpu(self._geometry, occupied, self._offered)
+        return occupied if len(occupied) == len(devices) else None
 
     @cached_property
     def _offered(self) -> dict[str, Fraction]:

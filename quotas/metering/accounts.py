@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from django.db.models import Model, Q, QuerySet
@@ -18,7 +19,7 @@ from quotas.catalog import layouts, versions
 from quotas.catalog.versions import FlavorSlices, Versions
 from quotas.metering import ledger_starts
 from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
-from quotas.metering.parts import Account, CapacitySpan, Category, UsageSpan
+from quotas.metering.parts import Account, CapacitySpan, Category, Fits, UsageSpan
 from quotas.metering.units import GPU, Value
 
 Row = TypeVar("Row", bound=Model)
@@ -99,16 +100,22 @@ def _key_of_capacity(row: CapacityInterval) -> AccountKey:
 
 
 def _capacity(row: CapacityInterval, value: Value, catalogue: Versions) -> Iterator[CapacitySpan]:
-    """Yield the capacity; all of it is unavailable where its flavor is not offered. That of a GPU is one span for each
-    version of its flavor, by which offered slices fit.
+    """Yield the capacity, a span for each version of its flavor; all of it is unavailable where its flavor is not
+    offered, or no offering of its resource.
     """
-    unavailable = row.count - row.available if value.offered else row.count
-    gpus = row.count * value.gpus, unavailable * value.gpus
-    if row.kind != GPU:
-        yield CapacitySpan(row.start, row.end, *gpus)
-        return
+    gpus = row.count * value.gpus
     for start, end, slices in catalogue.between(row.flavor, row.start, row.end):
-        yield CapacitySpan(start, end, *gpus, slices.fits if slices.has_fits else None)
+        is_offered = value.offered and not slices.is_hidden("" if row.kind == GPU else row.name)
+        unavailable = (row.count - row.available) * value.gpus if is_offered else gpus
+        yield CapacitySpan(start, end, gpus, unavailable, _fits(row, slices))
+
+
+def _fits(row: CapacityInterval, slices: FlavorSlices) -> Fits | None:
+    """Return what tells how much of a divided GPU offered slices can take; None where every free unit can be had."""
+    if row.kind != GPU or slices.has_fits:
+        return slices.fits if row.kind == GPU else None
+    layout = row.labels.get("layout")
+    return partial(slices.left_of_layout, layout) if layout else None
 
 
 def _key_of_usage(row: UsageInterval, slices: FlavorSlices) -> AccountKey:

@@ -98,6 +98,13 @@ def test_mig_devices_belong_to_their_gpu(devices: list[dict[str, Any]]):
     assert CapacityInterval.objects.count() == 1
 
 
+def test_another_layout_of_a_gpu_that_an_administrator_divides_begins_a_new_interval():
+    watch(0, h100(), slices(1, [mig(0, 0), mig(0, 4)]))
+    watch(60, slices(2, [mig(0, 0)]))
+    assert history("gpu-0") == [(at(0), at(60), 1, 1, ""), (at(60), None, 1, 1, "")]
+    assert of("gpu-0").labels["layout"] == [mig(0, 0)["name"]]
+
+
 def test_a_gpu_that_is_no_longer_published_is_missing_until_it_is_back():
     watch(0, h100(), slices(1, [gpu(0), gpu(1)]))
     watch(60, slices(2, [gpu(0)]))

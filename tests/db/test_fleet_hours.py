@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from portal.core import clock
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
+from quotas.catalog.services import hide_offering
 from quotas.costs import rollups
-from quotas.metering import accounts, capacity, fleet_hours, foreign
+from quotas.metering import accounts, capacity, fleet_hours, foreign, stranded_gpus
 from quotas.metering.foreign import Start, Use
 from quotas.metering.models import DirtyHour
 from quotas.metering.parts import Category
+from quotas.metering.stranded_gpus import StrandedGpus
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support import hours_by_flavor
 from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, always, hold_gpu, offer, record
@@ -71,6 +74,30 @@ def test_what_is_not_offered_is_unavailable():
     assert hours("l40s") == {"unavailable": 80}
 
 
+def test_what_has_only_hidden_offerings_is_unavailable_while_they_are():
+    record({**RESOURCES, **GPUS}, 0)
+    used(hour(0), hour(10), 3)
+    hidden = [Offering.objects.get(key="l40s/whole"), *Offering.objects.filter(flavor__name="h100")]
+    with clock.frozen(hour(-1)):
+        for flavor in {one.flavor for one in hidden}:
+            always(flavor)
+    for at, is_hidden in ((2, True), (5, False)):
+        with clock.frozen(hour(at)):
+            for one in hidden:
+                hide_offering("test", one, hidden=is_hidden)
+    assert hours("l40s") == {"held": 30, "unavailable": 15, "idle": 35}
+    assert hours("h100") == {"unavailable": 6, "idle": 14}
+
+
+def test_a_resource_is_idle_while_another_offering_of_it_is_not_hidden():
+    record(RESOURCES, 0)
+    whole = Offering.objects.get(key="l40s/whole")
+    values = {"flavor": whole.flavor, "pool": whole.pool, "resource": whole.resource, "requests": {}}
+    Offering.objects.create(key="l40s/other", kind="whole", isolation="full", hidden=True, **values)
+    always(whole.flavor)
+    assert hours("l40s") == {"idle": 80}
+
+
 def test_pods_without_an_allocation_are_unmanaged():
     record(RESOURCES, 0)
     use_without_allocation(2, 6, "l40s-0", "nvidia.com/gpu", RESOURCE)
@@ -105,6 +132,42 @@ def test_what_no_offered_slice_fits_is_stranded():
     record(GPUS, 0)
     hold_gpu("gpu-0-mig-1g10gb-19-0", 0, 10, gpu_share=Fraction(1, 7))
     assert hours("h100") == {"held": Fraction(10, 7), "stranded": Fraction(60, 7), "idle": 10}
+
+
+@pytest.mark.parametrize(
+    ("hidden", "parts"),
+    [
+        (False, {"idle": Fraction(20, 7), "stranded": Fraction(10, 7)}),
+        (True, {"stranded": Fraction(30, 7)}),
+    ],
+)
+def test_of_a_gpu_that_is_divided_beforehand_only_its_offered_slices_are_idle(hidden: bool, parts: dict[str, Fraction]):
+    """Three 2g.20gb are 6/7 of a GPU, and nothing fits beside them. Two are held."""
+    offer("2g.20gb", Fraction(2, 7))
+    Offering.objects.filter(key="h100/mig-2g.20gb").update(hidden=hidden)
+    always(Offering.objects.get(key="h100/whole").flavor)
+    layout = [f"gpu-0-mig-2g20gb-14-{start}" for start in (0, 2, 4)]
+    record({Unit("h100-0", GPU, "gpu-0"): FoundUnit(1, 1, labels={"layout": layout})}, 0)
+    for name in layout[:2]:
+        hold_gpu(name, 0, 10, gpu_share=Fraction(2, 7))
+    assert hours("h100") == {"held": Fraction(40, 7), **parts}
+
+
+def test_what_is_stranded_now_is_told_with_the_slice_that_would_fit():
+    flavor = Offering.objects.get(key="h100/whole").flavor
+    flavor.partitionable = True
+    flavor.save()
+    always(flavor)
+    record(GPUS, 0)
+    with clock.frozen(hour(5)):
+        assert stranded_gpus.current() == []
+    for n in range(2):
+        hold_gpu(f"gpu-{n}-mig-1g10gb-19-0", 6, None, gpu_share=Fraction(1, 7))
+    with clock.frozen(hour(7)):
+        assert stranded_gpus.current() == [StrandedGpus("h100", "1g.10gb", Fraction(12, 7), 2)]
+        window = f"/costs?window={hour(0):%FT%TZ},{hour(7):%FT%TZ}"
+        page = text(browser_of(person(platform_role="auditor")).get(window))
+    assert "1.71 GPUs of h100 are stranded now, on 2 GPUs: a 1g.10gb would fit, and is not offered." in page
 
 
 def test_use_beyond_the_capacity_that_is_left_stays_charged():

@@ -31,3 +31,19 @@ def test_offered_slices_take_the_most_that_fits_together(occupied: list[str], of
     placements = [place for name in occupied if (place := layouts.known_placement(H100, name))]
     assert len(placements) == len(occupied)
     assert usable_part.of_gpu(H100, placements, {name: PARTS.get(name, Fraction(1)) for name in offered}) == most
+
+
+@pytest.mark.parametrize(
+    ("occupied", "offered", "profile"),
+    [
+        (["gpu-0-mig-3g40gb-9-4", "gpu-0-mig-2g20gb-14-0"], ["3g.40gb"], "1g.10gb"),
+        (["gpu-0-mig-3g40gb-9-4", "gpu-0-mig-2g20gb-14-0"], ["3g.40gb", "1g.10gb"], ""),
+        (["gpu-0-mig-1g10gb-19-0"], ["7g.80gb"], "1g.10gb"),
+        (["gpu-0-mig-7g80gb-0-0"], ["1g.10gb"], ""),
+    ],
+)
+def test_the_profile_to_offer_is_the_smallest_with_which_most_could_be_taken(
+    occupied: list[str], offered: list[str], profile: str
+):
+    placements = [place for name in occupied if (place := layouts.known_placement(H100, name))]
+    assert usable_part.profile_to_offer(H100, placements, {name: PARTS[name] for name in offered}) == profile

@@ -6,6 +6,7 @@ k8s-device-plugin (resources) and GPU feature discovery (labels).
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from allocations.domain.observed_facts import NodeFacts, PublishedDevice, ResourceSliceFacts
 from quotas.catalog import resource_pools
@@ -15,7 +16,7 @@ from quotas.metering.units import FoundUnit
 NODE_NOT_READY, CORDONED, UNHEALTHY, TAINTED, MISSING = "node_not_ready", "cordoned", "unhealthy", "tainted", "missing"
 """Values of ``CapacityInterval.state``: why units are not available."""
 LABELS = ("nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/mig.config")
-ATTRIBUTES = ("productName", "architecture")
+ATTRIBUTES, LAYOUT = ("productName", "architecture"), "layout"
 KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
 MAX_COUNT = 2**31 - 1
 MAX_RESOURCE_NAME, MAX_UUID = 127, 64
@@ -80,7 +81,9 @@ def _with_node_state(unit: FoundUnit, node_state: str) -> FoundUnit:
 
 
 def _published(devices: Collection[PublishedDevice]) -> dict[str, FoundUnit]:
-    """Return the GPUs behind the devices. Where MIG devices alone are published, a GPU is known by theirs."""
+    """Return the GPUs behind the devices. Where MIG devices alone are published, a GPU is known by theirs; if they take
+    no counters, an administrator has divided it so, and its labels have the names of its devices.
+    """
     by_gpu: dict[str, list[PublishedDevice]] = defaultdict(list)
     for device in devices:
         if device["attributes"].get("type") in ("gpu", "mig"):
@@ -91,7 +94,9 @@ def _published(devices: Collection[PublishedDevice]) -> dict[str, FoundUnit]:
         attributes = own[0]["attributes"]
         is_tainted = all(any(effect in KEEPS_AWAY for _, _, effect in device["taints"]) for device in own)
         uuid = str(attributes.get("parentUUID") or attributes.get("uuid", ""))[:MAX_UUID]
-        labels = {key: attributes[key] for key in ATTRIBUTES if key in attributes}
+        labels: dict[str, Any] = {key: attributes[key] for key in ATTRIBUTES if key in attributes}
+        if own is parts and not any(device["counters"] for device in parts):
+            labels[LAYOUT] = sorted(device["name"] for device in parts)
         found[name] = FoundUnit(1, int(not is_tainted), TAINTED if is_tainted else "", uuid, labels)
     return found
 
