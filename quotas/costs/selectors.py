@@ -48,7 +48,7 @@ class CostRow:
     `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
     without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
     are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
-    recorded, or if too much is not rolled up yet.
+    recorded, or if too much is not rolled up yet. `unpriced_idle_gpu_hours` are those of them without a price.
     """
 
     name: str
@@ -63,6 +63,7 @@ class CostRow:
     unavailable_cost: str | None = "0"
     unmanaged_cost: str | None = "0"
     variance: str | None = "0"
+    unpriced_idle_gpu_hours: str | None = "0"
     shared_cost: str = "0"
 
 
@@ -73,6 +74,7 @@ COLUMNS = {
     Category.UNMANAGED: "unmanaged_cost",
     Category.VARIANCE: "variance",
 }
+UNPRICED = "unpriced_idle_gpu_hours"
 
 
 @dataclass(frozen=True)
@@ -212,9 +214,12 @@ def costs(
 def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
     if not others:
-        return {} if others is not None else dict.fromkeys(COLUMNS.values())
-    costs = {category: usage.cost for category, usage in others.get((row.window, row.names), {}).items()}
-    return {COLUMNS[one]: None if cost is None else money.text(cost) for one, cost in costs.items()}
+        return {} if others is not None else dict.fromkeys((*COLUMNS.values(), UNPRICED))
+    usages = others.get((row.window, row.names), {})
+    costs = {COLUMNS[category]: usage.cost for category, usage in usages.items()}
+    unpriced = sum((usage.unpriced_gpu_hours for usage in usages.values()), Fraction(0))
+    texts = {name: None if cost is None else money.text(cost) for name, cost in costs.items()}
+    return {**texts, UNPRICED: money.hours_text(unpriced)}
 
 
 def _row(

@@ -47,6 +47,7 @@ def test_a_row_has_every_column_as_a_decimal_string(api):
         "unavailable_cost": "0",
         "unmanaged_cost": "0",
         "variance": "0",
+        "unpriced_idle_gpu_hours": "0",
         "shared_cost": "0",
         "total": "2.2000",
         "currency": "EUR",

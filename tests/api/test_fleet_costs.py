@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db
 URL = "/api/v1/costs"
 WINDOW = "2026-11-02T00:00:00Z,2026-11-03T00:00:00Z"
 NONE = dict.fromkeys(("idle_cost", "stranded_cost", "unavailable_cost", "unmanaged_cost", "variance"), "0")
+UNPRICED = "unpriced_idle_gpu_hours"
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,8 @@ def test_other_keys_have_it_in_a_row_of_its_own(auditor: Client) -> None:
     found = rows(auditor, "aggregate=team")
     assert (columns(found["vision"]), found["__idle__"]["cost"]) == ({}, "0.0000")
     assert found["__idle__"]["idle_cost"] == "66.0000"
+    assert found["__idle__"]["unpriced_idle_gpu_hours"] == rows(auditor, "aggregate=flavor")["h100"][UNPRICED] != "0"
+    assert rows(auditor, "aggregate=flavor")["l40s"][UNPRICED] == found["vision"][UNPRICED] == "0"
     assert {"l40s/vision", "l40s/__idle__", "h100/__idle__"} == set(rows(auditor, "aggregate=flavor,team"))
 
 
@@ -96,6 +99,7 @@ def test_members_learn_nothing_of_what_others_use(member: User, keys: str) -> No
     used(hour(0), hour(10), 6, team="language")
     assert rows(client(member), f"aggregate={keys}") == before
     assert [columns(row) for row in before.values()] == [{}]
+    assert [row[UNPRICED] for row in before.values()] == ["0"]
 
 
 @pytest.mark.usefixtures("member")

@@ -52,6 +52,9 @@ class CostRowOut(serializers.Serializer):
     unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
     unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
     variance = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Negative if more is charged than is.")
+    unpriced_idle_gpu_hours = serializers.CharField(
+        allow_null=True, help_text="Of these columns, without a price: the costs above are without them."
+    )
     shared_cost = serializers.CharField()
     total = serializers.CharField(allow_null=True, help_text=COST_HELP)
     currency = serializers.CharField()
