@@ -1,7 +1,7 @@
 """Sums what is charged of GPUs whose uses take more than one GPU at some moment, such as MIG slices of a mixed layout.
 
-The query returns their uses one by one, in pieces with one step and one price, and `gpu_shares` says what each is
-charged. All other uses are charged their weight, so the database adds them up.
+The query returns their uses one by one, cut like all others, and `gpu_shares` says what each is charged. All other
+uses are charged their weight, so the database adds them up.
 """
 
 import json
@@ -41,23 +41,21 @@ CROWDING = """
     ),
     crowding AS MATERIALIZED (SELECT * FROM on_gpu JOIN crowded USING (cluster, flavor, node, gpu)),
     single_use AS (
-        SELECT total.*, crowding.t0, crowding.t1, gpu, %(edges)s::timestamptz[] AS edges
+        SELECT total.*, crowding.t0, crowding.t1, gpu, (SELECT moments FROM cuts) AS cuts
         FROM crowding JOIN metering_usageinterval AS total USING (key)
     )
 """
 SINGLE_USES = """
     UNION ALL
-    SELECT step, NULL, {price},
+    SELECT cut, NULL, NULL,
            jsonb_build_array(
                jsonb_build_array(total.cluster, total.flavor, total.node, gpu), total.count * total.gpu_share_numerator,
                total.gpu_share_denominator, total.start, total.slot, total.key, {begin}, {until}, TRUE{conditions}
-           )::text{columns}
+           )::text, total.flavor, total.uncharged{columns}
     FROM single_use AS total {cut}
 """
 Row = tuple[Any, ...]
-"""A step, a denominator, a price, an amount (all but the step as text), and names. A single use has no denominator, and
-in place of the amount what it is.
-"""
+"""A row of `ledger.sums`. A single use has no denominator, and in place of the amount what it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ class _Piece:
 
 
 def charged(fetched: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows of the query, with rows of what single uses are charged in place of theirs."""
+    """Return these rows of the query, with rows of what single uses are charged in place of theirs."""
     single = [row for row in fetched if row[1] is None]
     if not single:
         return fetched
@@ -90,9 +88,9 @@ def _of_gpu(pieces: Sequence[_Piece]) -> Sequence[Share[_Piece]]:
 
 
 def _row(share: Share[_Piece]) -> Row:
-    step, _, price, _, *names = share.use.row
+    cut, _, price, _, *others = share.use.row
     amount = share.gpus.numerator * ((share.end - share.start) // MICROSECOND)
-    return step, str(share.gpus.denominator), price, str(amount), *names
+    return cut, str(share.gpus.denominator), price, str(amount), *others
 
 
 def _piece(

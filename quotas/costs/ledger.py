@@ -1,13 +1,14 @@
-"""Sums usage and cost of the ledger and its roll-ups in PostgreSQL.
+"""Sums usage and cost of the ledger and its roll-ups.
 
-Exact: the database adds microseconds and never multiplies by a price or a share; each row it returns has one price and
-one share, and Fractions do the rest. Tests compare the result with `rating.rated_usage`, by which hours are rolled up,
-and with the roll-ups.
+Exact: the database adds microseconds, and never multiplies by a price or a share. A row of the roll-ups has its price.
+What is read from the ledger is cut at each moment at which a price begins, and has the price that `rating.by_price`
+says, as when it is rolled up.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from quotas.costs import crowded_gpus
+from portal.core import reading
+from quotas.costs import crowded_gpus, rates, rating
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
 from quotas.metering import rolled_up
 
@@ -31,51 +33,51 @@ PRICE_UNITS = 10**10
 SHARED = {"department", "team", "project", "flavor", "offering", "cluster"}
 """Keys by which hours and days are added up. For others the hours of each account are read."""
 
-# What is rolled up has no bounds to cut. The rest is read from the ledger, with prices of its own.
-# The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
-# A price of NULL is none in force.
+# What is rolled up has no bounds to cut. The rest is read from the ledger, by what its price depends on, with the cut
+# in place of the step; the row of cut 0 has the moments of all cuts, and all prices.
+# The cuts of an interval are counted by width_bucket and not joined: a join by range compares every row with every cut.
 _QUERY = """
     {pieces},
-    priced AS (
-        SELECT flavor.name AS flavor, price.per_gpu_hour, price.valid_from AS t0,
-               lead(price.valid_from, 1, 'infinity')
-                   OVER (PARTITION BY flavor.id ORDER BY price.valid_from) AS t1
-        FROM costs_price AS price JOIN catalog_flavor AS flavor ON flavor.id = price.flavor_id
-    ),
-    rate AS (
-        SELECT flavor, per_gpu_hour, t0, t1 FROM priced
-        UNION ALL SELECT flavor, NULL, '-infinity', min(t0) FROM priced GROUP BY flavor
+    cuts AS (
+        SELECT array_agg(moment ORDER BY moment) AS moments FROM (
+            SELECT unnest(%(edges)s::timestamptz[]) AS moment UNION SELECT valid_from FROM costs_price
+        ) AS edge_or_price
     ),
     {crowding},
     usage AS (
         SELECT total.*, greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
-               %(edges)s::timestamptz[] AS edges
+               (SELECT moments FROM cuts) AS cuts
         FROM rest JOIN metering_usageinterval AS total
             ON total.cluster = rest.cluster AND total.start < rest.t1
             AND (total."end" IS NULL OR total."end" > rest.t0)
         WHERE NOT EXISTS (SELECT FROM crowding WHERE crowding.key = total.key){conditions}
     )
-    SELECT step, total.gpu_share_denominator::text, {price},
-           trunc(sum(extract(epoch FROM {until} - {begin}) * total.count * total.gpu_share_numerator) * 1000000)::text
-           {columns}
+    SELECT cut, total.gpu_share_denominator::text, NULL,
+           trunc(sum(extract(epoch FROM {until} - {begin}) * total.count * total.gpu_share_numerator) * 1000000)::text,
+           total.flavor, total.uncharged{columns}
     FROM usage AS total {cut}
-    GROUP BY step, total.gpu_share_denominator, price{columns}
+    GROUP BY cut, total.gpu_share_denominator, total.flavor, total.uncharged{columns}
+    UNION ALL
+    SELECT 0, NULL, NULL, json_build_array((SELECT moments FROM cuts), {prices})::text, '', FALSE{no_names}
 """
 _CUT = {
     "cut": """
-    CROSS JOIN LATERAL generate_series(width_bucket(total.t0, edges), width_bucket(total.t1, edges)) AS step
-    LEFT JOIN rate ON rate.flavor = total.flavor
-        AND rate.t0 < least(total.t1, edges[step + 1]) AND rate.t1 > greatest(total.t0, edges[step])
+    CROSS JOIN LATERAL generate_series(
+        width_bucket(total.t0, cuts), width_bucket(total.t1 - interval '1 microsecond', cuts)
+    ) AS cut
     """,
-    "begin": "greatest(total.t0, edges[step], rate.t0)",
-    "until": "least(total.t1, edges[step + 1], rate.t1)",
-    "price": "(CASE WHEN total.uncharged THEN 0 ELSE rate.per_gpu_hour END)::text AS price",
+    "begin": "greatest(total.t0, cuts[cut])",
+    "until": "least(total.t1, cuts[cut + 1])",
 }
 _ROLLED_UP = """
     UNION ALL
-    SELECT step, total.denominator::text, total.price::text, sum(total.amount)::text{columns}
+    SELECT step, total.denominator::text, total.price::text, sum(total.amount)::text, NULL, NULL{columns}
     FROM {rows} WHERE total.category = 'held'{conditions}
     GROUP BY step, total.denominator, total.price{columns}
+"""
+Row = tuple[Any, ...]
+"""A step, a denominator, a price, an amount, and names. Between the amount and the names are two columns that only rows
+of the ledger have: flavor and whether it is not charged.
 """
 
 
@@ -120,13 +122,23 @@ def sums(
     }
     with_days = {*keys, *where} <= SHARED
     rows = [rolled_up.DAYS, rolled_up.HOURS] if with_days else [rolled_up.ACCOUNTS]
-    query = _QUERY.format(pieces=rolled_up.PIECES, crowding=crowded_gpus.CROWDING, **words, **_CUT)
+    query = _QUERY.format(
+        pieces=rolled_up.PIECES,
+        crowding=crowded_gpus.CROWDING,
+        prices=reading.compiled(rates.statement()).sql,
+        no_names=", NULL" * len(keys),
+        **words,
+        **_CUT,
+    )
     query += crowded_gpus.SINGLE_USES.format(**words, **_CUT)
     query += "".join(_ROLLED_UP.format(rows=each, **words) for each in rows)
     bounds = rolled_up.bounds(edges, now, with_days=with_days)
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
-        return _added_up(edges, crowded_gpus.charged(cursor.fetchall()))
+        fetched = cursor.fetchall()
+    found = [row for row in fetched if row[4] is None]
+    found += _at_their_prices(edges, [row for row in fetched if row[4] is not None])
+    return _added_up(edges, found)
 
 
 def total(found: Sequence[Sum], window: Window) -> Sum:
@@ -135,32 +147,43 @@ def total(found: Sequence[Sum], window: Window) -> Sum:
     return Sum(window, (), used, unpriced, sum(one.cost for one in found), found[0].per_gpu_hour if found else 1)
 
 
-def _added_up(edges: Sequence[datetime], fetched: Sequence[tuple[Any, ...]]) -> list[Sum]:
-    """Return the rows of the query by window and names.
+def _at_their_prices(edges: Sequence[datetime], of_ledger: Sequence[Row]) -> Iterator[Row]:
+    """Yield the rows of the ledger like those of the roll-ups, each with the step that has its cut, and its price."""
+    [moments, prices] = next(json.loads(row[3]) for row in of_ledger if not row[0])
+    cuts, of_flavor = [datetime.fromisoformat(moment) for moment in moments], rates.price_list(prices).rates
+    rows = crowded_gpus.charged([row for row in of_ledger if row[0]])
+    for cut, denominator, _, amount, flavor, uncharged, *names in rows:
+        since, until = cuts[cut - 1 : cut + 1]
+        [(price, _, _)] = rating.by_price(of_flavor.get(flavor, ()), since, until, is_charged=not uncharged)
+        yield bisect_right(edges, since), denominator, price, amount, None, None, *names
+
+
+def _added_up(edges: Sequence[datetime], rows: Sequence[Row]) -> list[Sum]:
+    """Return the rows by window and names.
 
     There are many rows, of few denominators and prices. So numbers come as text, and are multiplied up to the common
     denominator of all rows and added as integers.
     """
-    scales = {row[1:3] for row in fetched}
+    scales = {row[1:3] for row in rows}
     base = lcm(*(int(denominator) for denominator, _ in scales))
     factors = {one: (base // int(one[0]), None if one[1] is None else _price_units(one[1])) for one in scales}
     windows = [Window(*bounds) for bounds in pairwise(edges)]
     found: dict[tuple[Any, ...], Sum] = {}
-    for row in fetched:
+    for row in rows:
         factor, price = factors[row[1:3]]
         used = int(row[3]) * factor
         unpriced, cost = (used, 0) if price is None else (0, used * price)
-        key = row[:1] + row[4:]
+        key = row[:1] + row[6:]
         if known := found.get(key):
             used, unpriced, cost = used + known.used, unpriced + known.unpriced, cost + known.cost
         if used:
-            names = row[4:] if "" not in row else tuple(name or UNALLOCATED for name in row[4:])
+            names = row[6:] if "" not in row else tuple(name or UNALLOCATED for name in row[6:])
             found[key] = Sum(windows[row[0] - 1], names, used, unpriced, cost, base * MICROSECONDS_PER_HOUR)
     return list(found.values())
 
 
-def _price_units(price: str) -> int:
-    return int(Decimal(price) * PRICE_UNITS)
+def _price_units(price: str | Fraction) -> int:
+    return int(Fraction(price) * PRICE_UNITS)
 
 
 def _column(key: str) -> str:

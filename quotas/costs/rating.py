@@ -8,7 +8,7 @@ All bounds are half-open, so that the costs of adjoining windows add up.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 MICROSECOND = timedelta(microseconds=1)
@@ -47,6 +47,8 @@ class Rate:
 
 Rates = Mapping[str, Sequence[Rate]]
 """Rates by flavor, each sorted by `valid_from`. No price is in force before the first, and for a flavor without any."""
+FREE = (Rate(datetime.min.replace(tzinfo=UTC), Fraction(0)),)
+"""The rates of what is not charged."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,13 @@ def rate_at(rates: Sequence[Rate], at: datetime) -> Fraction | None:
 
 
 def by_price(
-    rates: Sequence[Rate], start: datetime, end: datetime
+    rates: Sequence[Rate], start: datetime, end: datetime, *, is_charged: bool = True
 ) -> Iterator[tuple[Fraction | None, datetime, datetime]]:
-    """Yield the prices in force in ``[start, end)``, each with its part of that time; None is no price."""
+    """Yield the prices in force in ``[start, end)``, each with its part of that time; None is no price. What is not
+    charged has the price 0.
+    """
+    if not is_charged:
+        rates = FREE
     place = bisect_right(rates, start, key=lambda rate: rate.valid_from)
     while start < end:
         until = min(end, rates[place].valid_from) if place < len(rates) else end
@@ -111,9 +117,7 @@ def by_price(
 
 def _rated(usage: Usage, rates: Sequence[Rate], window: Window | None, now: datetime) -> RatedUsage:
     start, end = _bounds(usage, window, now)
-    if not usage.is_charged:
-        return rated(usage.gpus * _hours(start, end), Fraction(0))
-    parts = by_price(rates, start, end)
+    parts = by_price(rates, start, end, is_charged=usage.is_charged)
     return _sum([rated(usage.gpus * _hours(since, until), price) for price, since, until in parts])
 
 

@@ -28,7 +28,6 @@ from quotas.metering.models import AccountHour, DayTotal, DirtyHour, ForeignUse,
 from quotas.metering.parts import MICROSECOND, Account, Part
 
 PRICE_PLACES = 10
-ZERO = Fraction(0)
 SHARED = ("flavor", "category", "offering", "department", "team", "project", "price", "denominator")
 """The columns by which the accounts of an hour are added up."""
 
@@ -85,8 +84,8 @@ def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
         prices = ledger.rates.get(key.flavor, ())
         for part in parts.split(account, start, end):
             holder = _holder(ledger, key, part)
-            in_force = rating.by_price(prices, part.start, part.end)
-            for price, since, until in [(ZERO, part.start, part.end)] if part.key in ledger.uncharged else in_force:
+            is_charged = part.key not in ledger.uncharged
+            for price, since, until in rating.by_price(prices, part.start, part.end, is_charged=is_charged):
                 group = (key, part.category.value, holder, price, part.gpus.denominator)
                 amounts[group] += part.gpus.numerator * ((until - since) // MICROSECOND)
     return [

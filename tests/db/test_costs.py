@@ -1,5 +1,6 @@
-"""Prices, cost to date, and sums over windows: exact, and the same in SQL as in Python."""
+"""Prices, cost to date, and sums over windows: exact, and the same as by a second calculation."""
 
+from collections import defaultdict
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from quotas.catalog.models import Flavor, Offering
-from quotas.costs import ledger, rates, rating, seeds, selectors, services
+from quotas.costs import ledger, seeds, selectors, services
 from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Usage, Window
-from quotas.metering.models import UsageInterval
+from quotas.costs.rating import Window
+from quotas.metering import overtime
+from quotas.metering.models import Correction, UsageInterval
+from tests.support import costs_by_moment, shares_by_moment
 from tests.support.quotas import cluster, hour, used
 
 pytestmark = pytest.mark.django_db
@@ -284,12 +287,13 @@ def test_costs_take_two_queries_however_many_rows(flavor, django_assert_num_quer
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
-def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
+def test_sums_and_charges_are_those_of_a_second_calculation_to_the_last_digit(flavor, seed):
     random = Random(seed)
-    UsageInterval.objects.all().delete()
-    Price.objects.all().delete()
-    for at in sorted(random.sample(range(-10, 200), random.randrange(4))):
-        price(flavor, random.choice(["0", f"{random.random():.10f}"]), at)
+    for model in (Correction, UsageInterval, Price):
+        model.objects.all().delete()
+    for name in ("l40s", "a100"):
+        for at in sorted(random.sample(range(-10, 200), random.randrange(4))):
+            price(Flavor.objects.get(name=name), random.choice(["0", f"{random.random():.10f}"]), at)
 
     def moment():
         return hour(0) + timedelta(microseconds=random.randrange(200 * 3_600_000_000))
@@ -297,13 +301,24 @@ def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
     for _ in range(random.randrange(12)):
         start, end = sorted((moment(), moment()))
         share = Fraction(1, random.randrange(1, 8))
-        name = random.choice(["l40s", "unpriced"])
-        used(start, random.choice([end, None]), random.randrange(1, 5), flavor=name, gpu_share=share)
+        name = random.choice(["l40s", "a100", "unpriced"])
+        row = used(start, random.choice([end, None]), random.randrange(1, 5), flavor=name, gpu_share=share)
+        if random.random() < 0.3:
+            overtime.record(row.holder_id, moment(), {"kind": "test"}, charged=False)
     now, edges = moment(), sorted({moment() for _ in range(4)})
-    steps = [Window(start, end) for start, end in pairwise(edges)]
-    usages = [Usage(row.flavor, row.gpus, row.start, row.end) for row in UsageInterval.objects.all()]
-    summed = {each.window: each for each in ledger.sums(edges, [], {}, now)}
-    for step in steps:
-        rated = rating.rated_usage(usages, rates.by_flavor(), step, now)
-        assert (summed[step].usage if step in summed else RatedUsage()) == rated
-        assert rated.gpu_hours == rating.gpu_hours(usages, step, now)
+    pieces, prices = list(shares_by_moment.pieces(now)), costs_by_moment.prices()
+    expected = {
+        Window(start, end): costs_by_moment.amount(pieces, prices, start, min(end, now))
+        for start, end in pairwise(edges)
+    }
+    found = {one.window: costs_by_moment.of_sum(one) for one in ledger.sums(edges, [], {}, now)}
+    assert found == {window: amount for window, amount in expected.items() if amount.hours}
+    by_holder = defaultdict(list)
+    for piece in pieces:
+        by_holder[piece[0].holder_id].append(piece)
+    charges = selectors.charges_to_date(by_holder, now)
+    assert {key: (one.reserved, one.unpriced, one.cost) for key, one in charges.items()} == {
+        key: (one.hours, one.unpriced, None if one.is_unpriced else one.cost)
+        for key, of_holder in by_holder.items()
+        for one in [costs_by_moment.amount(of_holder, prices, hour(0), now)]
+    }

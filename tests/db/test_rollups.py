@@ -17,16 +17,17 @@ from hypothesis import strategies as st
 
 from portal.core import clock
 from quotas.catalog.models import Flavor
-from quotas.costs import ledger, rates, rating, rollups, services
+from quotas.costs import ledger, rollups, services
 from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Usage, Window
-from quotas.metering import accounts, foreign, parts
+from quotas.costs.rating import Window
+from quotas.metering import accounts, foreign, overtime, parts
 from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
 from quotas.metering.hours import HOUR
 from quotas.metering.models import (
     AccountHour,
     CapacityInterval,
+    Correction,
     DayTotal,
     DirtyHour,
     ForeignUse,
@@ -35,11 +36,13 @@ from quotas.metering.models import (
     UsageInterval,
 )
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
-from tests.support import shares_by_moment
+from tests.support import costs_by_moment, shares_by_moment
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, attribution, hour, used
+from tests.support.shares_by_moment import Piece
+from tests.support.week.bill import Amount
 
 pytestmark = pytest.mark.django_db
 HOURS, SHORT = 30, 6
@@ -158,7 +161,7 @@ class Fleet:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        empty(*ROLLUPS, UsageInterval, CapacityInterval, ForeignUse, Price)
+        empty(*ROLLUPS, Correction, UsageInterval, CapacityInterval, ForeignUse, Price)
         for flavor in ("l40s", "h100"):
             for at in sorted(self.random.sample(range(-2, HOURS * 2), self.random.randrange(4))):
                 set_price(f"{self.random.random():.10f}", at / 2 + self.random.random() / 2, flavor)
@@ -195,7 +198,9 @@ class Fleet:
             "member": self.random.choice(["ada", "ben", ""]),
             "flavor": self.random.choice(["l40s", "unpriced"]),
         }
-        used(start, self.random.choice([end, None]), self.random.randrange(1, 5), **values)
+        row = used(start, self.random.choice([end, None]), self.random.randrange(1, 5), **values)
+        if self.random.random() < 0.3:
+            overtime.record(row.holder_id, self.moment(), SEEN, charged=False)
 
     def _gpu_hold(self) -> None:
         start, end = self.span()
@@ -245,11 +250,12 @@ def test_costs_are_the_same_to_the_last_digit_whatever_is_rolled_up(seed: int) -
     windows = [sorted({made.moment() for _ in range(4)}), [hour(0), hour(24), hour(30)]]
     for edges in windows:
         for keys, where in KEY_SETS:
-            found = {(one.window, one.names): one.usage for one in ledger.sums(edges, keys, where, now)}
-            assert found == by_python(edges, keys, where, now), (keys, where)
+            sums = ledger.sums(edges, keys, where, now)
+            found = {(one.window, one.names): costs_by_moment.of_sum(one) for one in sums}
+            assert found == by_second_calculation(edges, keys, where, now), (keys, where)
 
 
-def by_python(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, RatedUsage]:
+def by_second_calculation(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, Amount]:
     """Return what ``ledger.sums`` should, from the intervals alone."""
 
     def value(row: UsageInterval, key: str) -> str:
@@ -257,18 +263,18 @@ def by_python(edges: Any, keys: Any, where: Any, now: datetime) -> dict[Any, Rat
             str(row.holder_id) if key == "allocation" else str(getattr(row, "cluster_id" if key == "cluster" else key))
         )
 
-    groups: dict[tuple[str, ...], list[Usage]] = defaultdict(list)
-    for row, start, end, gpus in shares_by_moment.pieces(now):
-        if all(value(row, key) in values for key, values in where.items()):
-            names = tuple(value(row, key) or ledger.UNALLOCATED for key in keys)
-            groups[names].append(Usage(row.flavor, gpus, start, end))
-    found = {}
-    for start, end in pairwise(edges):
-        for names, usages in groups.items():
-            usage = rating.rated_usage(usages, rates.by_flavor(), Window(start, end), now)
-            if usage.gpu_hours:
-                found[Window(start, end), names] = usage
-    return found
+    groups: dict[tuple[str, ...], list[Piece]] = defaultdict(list)
+    for piece in shares_by_moment.pieces(now):
+        if all(value(piece[0], key) in values for key, values in where.items()):
+            names = tuple(value(piece[0], key) or ledger.UNALLOCATED for key in keys)
+            groups[names].append(piece)
+    prices = costs_by_moment.prices()
+    amounts = {
+        (Window(start, end), names): costs_by_moment.amount(pieces, prices, start, min(end, now))
+        for start, end in pairwise(edges)
+        for names, pieces in groups.items()
+    }
+    return {group: amount for group, amount in amounts.items() if amount.hours}
 
 
 @RANDOM_LEDGERS

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from portal.core import clock
-from quotas.costs import ledger, rates, rating, rollups, selectors
-from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.costs import ledger, rollups, selectors
+from quotas.costs.rating import Window
 from quotas.metering import accounts, balance, parts
 from quotas.metering import services as metering
 from quotas.metering.corrections import correct_pod_ends
@@ -32,11 +32,13 @@ from quotas.metering.models import (
 )
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, FoundUnit, Unit
-from tests.support import shares_by_moment
+from tests.support import costs_by_moment, shares_by_moment
 from tests.support.capacity import H100, SEEN, hold_gpu, offer, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, attribution, hour
+from tests.support.shares_by_moment import Piece
+from tests.support.week.bill import Amount
 
 pytestmark = pytest.mark.django_db
 ROLLUPS = (AccountHour, HourTotal, DayTotal, RolledUpHour, DirtyHour)
@@ -175,22 +177,21 @@ def record_in_some_order(random: Random, holds: Sequence[Hold]) -> None:
             roll_up(random.randrange(HOURS))
 
 
-def by_second_calculation(edges: Sequence[float]) -> dict[tuple[Window, str], RatedUsage]:
-    now, groups = clock.now(), defaultdict[str, list[Usage]](list)
-    for row, start, end, gpus in shares_by_moment.pieces(now):
-        groups[row.team].append(Usage(row.flavor, gpus, start, end))
-    windows = [Window(hour(start), hour(end)) for start, end in pairwise(edges)]
-    rated = {
-        (window, team): rating.rated_usage(usages, rates.by_flavor(), window, now)
-        for window in windows
-        for team, usages in groups.items()
+def by_second_calculation(edges: Sequence[float]) -> dict[tuple[Window, str], Amount]:
+    groups, prices = defaultdict[str, list[Piece]](list), costs_by_moment.prices()
+    for piece in shares_by_moment.pieces(clock.now()):
+        groups[piece[0].team].append(piece)
+    amounts = {
+        (Window(hour(start), hour(end)), team): costs_by_moment.amount(pieces, prices, hour(start), hour(end))
+        for start, end in pairwise(edges)
+        for team, pieces in groups.items()
     }
-    return {key: usage for key, usage in rated.items() if usage.gpu_hours}
+    return {key: amount for key, amount in amounts.items() if amount.hours}
 
 
-def by_team(edges: Sequence[float]) -> dict[tuple[Window, str], RatedUsage]:
+def by_team(edges: Sequence[float]) -> dict[tuple[Window, str], Amount]:
     sums = ledger.sums([hour(edge) for edge in edges], ["team"], {}, clock.now())
-    return {(one.window, one.names[0]): one.usage for one in sums}
+    return {(one.window, one.names[0]): costs_by_moment.of_sum(one) for one in sums}
 
 
 def content() -> list[tuple[object, ...]]:

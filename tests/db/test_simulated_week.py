@@ -29,7 +29,7 @@ from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, selectors, services
 from quotas.costs.selectors import Charge
 from quotas.metering.models import AccountHour, CapacityInterval, DayTotal, ForeignUse, HourTotal, UsageInterval
-from tests.support import hours_by_flavor
+from tests.support import costs_by_moment, hours_by_flavor
 from tests.support.clusters import LOCAL
 from tests.support.people import client, person
 from tests.support.week import bill, events, hearing, plan, seconds
@@ -140,9 +140,7 @@ def check_sums(result: Result, names: Mapping[int, Names]) -> None:
         for steps in (STEPS, DAYS):
             edges = [moment(step.start * HOUR) for step in steps] + [END]
             found = {
-                (edges.index(one.window.start), one.names): Amount(
-                    one.usage.gpu_hours, one.usage.unpriced_gpu_hours, one.usage.priced_cost
-                )
+                (edges.index(one.window.start), one.names): costs_by_moment.of_sum(one)
                 for one in ledger.sums(edges, keys, where, END)
             }
             assert found == bill.by_keys(result.held, names, keys, steps, where), (keys, steps)

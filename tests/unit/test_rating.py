@@ -80,6 +80,12 @@ def test_a_price_of_zero_is_a_price():
     assert rated.unpriced_gpu_hours == 1
 
 
+def test_what_is_not_charged_has_the_price_zero_also_before_the_first():
+    usage = Usage("h100", Fraction(2), hour(0), hour(3), is_charged=False)
+    rated = rated_usage([usage], {"h100": [Rate(hour(1), Fraction(3))]}, None, NOW)
+    assert rated == RatedUsage(gpu_hours=Fraction(6))
+
+
 def test_the_end_of_a_window_belongs_to_the_next():
     usage = [Usage("h100", Fraction(1), hour(1), hour(2))]
     assert gpu_hours(usage, Window(hour(0), hour(1)), NOW) == 0
