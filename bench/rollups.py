@@ -22,6 +22,7 @@ from bench.statistics import compare, percentile
 from bench.usage_year import END, MONTHS, execute
 from quotas.costs import ledger, selectors
 from quotas.costs.rating import Window
+from quotas.costs.steps import Step
 from tests.support.fleet import fleet
 
 TABLES = ("usageinterval", "hourtotal", "daytotal", "accounthour")
@@ -87,7 +88,7 @@ def _measure(
         document[f"duckdb_{name}"] = _times(ask, rounds)
     if step == "day":
         window = Window(edges[0], edges[-1])
-        document["costs"] = _times(partial(selectors.costs, window, keys, accumulate=False, now=AFTER), rounds)
+        document["costs"] = _times(partial(selectors.costs, window, keys, step=Step.DAY, now=AFTER), rounds)
     if rows <= LEDGER_ROWS:
         document["ledger_s"] = _from_ledger_alone(ours, expected)
     return document

@@ -14,10 +14,12 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import fleet_costs, ledger, rates, rating, windows
+from quotas.costs import fleet_costs, ledger, rates, rating, steps
+from quotas.costs.calendar import UTC_CALENDAR, Calendar
 from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Rates, Usage, Window
+from quotas.costs.steps import Step
 from quotas.metering import charged_intervals, ledger_starts
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
@@ -147,21 +149,23 @@ def visible_costs(
     window: Window,
     aggregate: Sequence[str],
     *,
-    accumulate: bool = True,
+    step: Step = Step.ALL,
+    calendar: Calendar = UTC_CALENDAR,
     where: Mapping[str, Collection[str]] | None = None,
     fleet: bool = False,
 ) -> Costs:
     """Return `costs` of the teams whose things `user` may read; of the `fleet` only for who sees all of it."""
     sees_all = access.sees_all(user)
     teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams, fleet=fleet and sees_all)
+    return costs(window, aggregate, step=step, calendar=calendar, where=where, teams=teams, fleet=fleet and sees_all)
 
 
 def costs(
     window: Window,
     aggregate: Sequence[str] = ("project",),
     *,
-    accumulate: bool = True,
+    step: Step = Step.ALL,
+    calendar: Calendar = UTC_CALENDAR,
     where: Mapping[str, Collection[str]] | None = None,
     teams: Collection[str] | None = None,
     now: datetime | None = None,
@@ -172,16 +176,16 @@ def costs(
     With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
     cluster and flavor.
 
-    `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
-    be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
-    money to 4, so that the rows add up to the sums.
+    Each `step` of the `calendar` has rows of its own. `where` is {key: values to keep}. `teams` are the slugs whose
+    costs may be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6
+    places and money to 4, so that the rows add up to the sums.
     """
     _check("aggregate", aggregate)
     kept = {key: set(values) for key, values in (where or {}).items()}
     _check("filter", list(kept))
     if teams is not None:
         kept["team"] = kept.get("team", set(teams)) & set(teams)
-    edges = [window.start, window.end] if accumulate else windows.midnights(window)
+    edges = steps.edges(window, step, calendar)
     keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
     whole, unit = ledger.total(found, window).usage, currency()

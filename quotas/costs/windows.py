@@ -1,77 +1,89 @@
-"""The window grammar: `today yesterday 7d lastweek month lastmonth <t0>,<t1>`. UTC, half-open.
+"""The window grammar: `today yesterday 24h 7d 2w week lastweek month lastmonth <t0>,<t1>`, half-open.
 
-As in OpenCost, with two differences: weeks start on Monday (ISO 8601), and every window is half-open. `today`, `7d` and
-`month` reach to the end of the day or month, so their end may be in the future, where nothing is charged yet.
+As in OpenCost, with two differences: weeks start on Monday (ISO 8601) unless another day is chosen, and every window is
+half-open. Named windows are of a calendar: that of a time zone, UTC unless another is chosen. `today`, `7d` and `month`
+reach to the end of the day or month, so their end may be in the future, where nothing is charged yet.
 """
 
 import re
-from datetime import UTC, datetime, time
+from datetime import date, datetime
 
 from portal.core import rfc3339
 from portal.core.errors import Invalid
+from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of, months_later
 from quotas.costs.rating import Window
-from quotas.metering import hours
-from quotas.metering.hours import DAY
+from quotas.metering.hours import DAY, HOUR
 
 MAX_DAYS = 3660
+FIRST_YEAR, LAST_YEAR = 1970, 2999
 DAY_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+LENGTH = re.compile(r"([1-9][0-9]{0,4})([hdw])")
 WORKS = (
-    "today, yesterday, 7d (any number of days), lastweek, month, lastmonth, "
+    "today, yesterday, 7d (any number of h, d or w), week, lastweek, month, lastmonth, "
     "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
 )
 
 
-def parse(text: str, now: datetime) -> Window:
+def parse(text: str, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window:
     """Return the window that `text` names at `now`; raise Invalid, with examples, for any other text."""
-    today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
-    named = _named(text, today)
-    window = named or _pair(text)
+    window = _named(text, now, calendar) or _pair(text, calendar)
     if window.end <= window.start:
         raise _invalid("It ends before it starts.")
-    if window.end - window.start > MAX_DAYS * DAY:
+    if window.start.year < FIRST_YEAR or window.end.year > LAST_YEAR:
+        raise _invalid(f"It is not between the years {FIRST_YEAR} and {LAST_YEAR}.")
+    if window.end - window.start > MAX_DAYS * DAY + 2 * HOUR:  # clocks may change between
         raise _invalid(f"It is longer than {MAX_DAYS} days.")
     return window
 
 
-def midnights(window: Window) -> list[datetime]:
-    """Return the bounds of the window and every midnight UTC between them, in order."""
-    return hours.midnights(window.start, window.end)
-
-
-def _named(text: str, today: datetime) -> Window | None:
-    month = today.replace(day=1)
-    monday = today - today.weekday() * DAY
+def _named(text: str, now: datetime, calendar: Calendar) -> Window | None:
+    today = calendar.day_of(now)
+    month, week = month_of(today), calendar.week_of(today)
     match text:
         case "today":
-            return Window(today, today + DAY)
+            return _days(calendar, today, today + DAY)
         case "yesterday":
-            return Window(today - DAY, today)
+            return _days(calendar, today - DAY, today)
+        case "week":
+            return _days(calendar, week, week + 7 * DAY)
         case "lastweek":
-            return Window(monday - 7 * DAY, monday)
+            return _days(calendar, week - 7 * DAY, week)
         case "month":
-            return Window(month, (month + 31 * DAY).replace(day=1))
+            return _days(calendar, month, months_later(month, 1))
         case "lastmonth":
-            return Window((month - DAY).replace(day=1), month)
-    if re.fullmatch(r"[1-9]\d{0,3}d", text):
-        count = min(int(text[:-1]), MAX_DAYS + 1)
-        return Window(today + DAY - count * DAY, today + DAY)
+            return _days(calendar, months_later(month, -1), month)
+    if length := LENGTH.fullmatch(text):
+        return _last(int(length[1]), length[2], now, calendar)
     return None
 
 
-def _pair(text: str) -> Window:
+def _last(count: int, unit: str, now: datetime, calendar: Calendar) -> Window:
+    """Return the window of the present hour or day and those before it, so many in all."""
+    if unit == "h":
+        end = calendar.hour_of(now) + HOUR
+        return Window(end - min(count, (MAX_DAYS + 1) * 24) * HOUR, end)
+    tomorrow = calendar.day_of(now) + DAY
+    return _days(calendar, tomorrow - min(count * (7 if unit == "w" else 1), MAX_DAYS + 1) * DAY, tomorrow)
+
+
+def _days(calendar: Calendar, start: date, end: date) -> Window:
+    return Window(calendar.start_of(start), calendar.start_of(end))
+
+
+def _pair(text: str, calendar: Calendar) -> Window:
     start, comma, end = text.partition(",")
     if not comma:
         raise _invalid(f"{text!r} is no window.")
-    return Window(_moment(start.strip()), _moment(end.strip()))
+    return Window(_moment(start.strip(), calendar), _moment(end.strip(), calendar))
 
 
-def _moment(text: str) -> datetime:
-    """Return an RFC 3339 time with its offset, or a date, which means its midnight in UTC."""
+def _moment(text: str, calendar: Calendar) -> datetime:
+    """Return an RFC 3339 time with its offset, or a date, which means the start of the day."""
     try:
         if DAY_ALONE.fullmatch(text):
-            return datetime.combine(rfc3339.day(text), time(), UTC)
+            return calendar.start_of(rfc3339.day(text))
         return rfc3339.time(text)
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         has_no_offset = re.search(r"T[0-9:.]+$", text)
         why = "has no offset; end it with Z for UTC" if has_no_offset else "is no time"
         raise _invalid(f"{text!r} {why}.") from error

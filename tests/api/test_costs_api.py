@@ -103,10 +103,35 @@ def test_days_one_by_one(api):
 
 
 @pytest.mark.parametrize(
+    ("query", "starts"),
+    [
+        ("accumulate=hour", ["2026-11-02T00:00:00Z", "2026-11-02T01:00:00Z"]),
+        ("accumulate=day&timezone=America/New_York", ["2026-11-01T04:00:00Z"]),
+        ("accumulate=hour&timezone=Asia/Kolkata", [f"2026-11-0{n}:30:00Z" for n in ("1T23", "2T00", "2T01")]),
+        ("accumulate=week", ["2026-11-02T00:00:00Z"]),
+        ("accumulate=week&week_start=sunday", ["2026-11-01T00:00:00Z"]),
+        ("accumulate=month", ["2026-11-01T00:00:00Z"]),
+        ("accumulate=all", ["2026-10-26T00:00:00Z"]),
+    ],
+)
+def test_steps_begin_by_the_calendar_that_is_chosen(api, query, starts):
+    zone = "&timezone=UTC" if "timezone" not in query else ""
+    window = "2026-10-26T00:00:00Z,2026-11-20T00:00:00Z"
+    found = api.get(f"{URL}?window={window}&aggregate=team&{query}{zone}").json()["results"]
+    assert [row["window"]["start"] for row in found] == starts
+
+
+def test_a_date_in_a_window_is_a_day_of_the_time_zone(api):
+    body = api.get(f"{URL}?window=2026-10-25,2026-10-26&timezone=Europe/Berlin").json()
+    assert body["window"] == {"start": "2026-10-24T22:00:00Z", "end": "2026-10-25T23:00:00Z"}
+
+
+@pytest.mark.parametrize(
     "query",
     [
         *("window=soon", "window=2026-11-02,2026-11-01", "window=2026-11-02T00:00:00,2026-11-03", "window=%00"),
-        *("aggregate=colour", "aggregate=label:app", "accumulate=maybe", "idle=often", "filter=team", "filter=x:y"),
+        *("aggregate=colour", "aggregate=label:app", "accumulate=maybe", "idle=often", "timezone=Mars/Olympus"),
+        *("week_start=someday", "accumulate=hour&window=3000d", "filter=team", "filter=x:y"),
     ],
 )
 def test_what_cannot_be_read_is_400_and_says_what_works(api, query):

@@ -18,6 +18,7 @@ from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, seeds, selectors, services
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
+from quotas.costs.steps import Step
 from quotas.metering import overtime
 from quotas.metering.models import Correction, UsageInterval
 from tests.support import costs_by_moment, shares_by_moment
@@ -171,7 +172,7 @@ def test_a_row_has_the_shape_of_opencost(flavor):
 def test_rows_per_day(flavor):
     price(flavor, "1", 0)
     used(hour(12), hour(60))
-    rows = selectors.costs(WEEK, ["team"], accumulate=False, now=hour(100)).rows
+    rows = selectors.costs(WEEK, ["team"], step=Step.DAY, now=hour(100)).rows
     assert [(row.window.start, row.window.end, row.cost) for row in rows] == [
         (hour(0), hour(24), "12.0000"),
         (hour(24), hour(48), "24.0000"),
@@ -282,7 +283,7 @@ def test_costs_take_two_queries_however_many_rows(flavor, django_assert_num_quer
     for number in range(30):
         used(hour(0), hour(1), member=f"m{number}")
     with django_assert_num_queries(2):
-        assert len(selectors.costs(WEEK, ["member"], accumulate=False, now=hour(2)).rows) == 30
+        assert len(selectors.costs(WEEK, ["member"], step=Step.DAY, now=hour(2)).rows) == 30
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from quotas.costs import ledger, rollups, selectors
 from quotas.costs.rating import Window
+from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
 from quotas.metering.models import DayTotal, DirtyHour, HourTotal, RolledUpHour, UsageInterval
 from tests.support.clusters import LOCAL, make_cluster
@@ -42,16 +43,16 @@ def statements(ask: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("keys", "accumulate", "window"),
+    ("keys", "step", "window"),
     [
-        (("team", "offering"), False, Window(T0, T0 + DAYS * DAY)),
-        (("project",), True, Window(T0 - DAY, T0 + DAYS * DAY)),
+        (("team", "offering"), Step.DAY, Window(T0, T0 + DAYS * DAY)),
+        (("project",), Step.ALL, Window(T0 - DAY, T0 + DAYS * DAY)),
     ],
 )
-def test_costs_take_as_many_statements_of_few_teams_and_days_as_of_many(keys, accumulate, window):
+def test_costs_take_as_many_statements_of_few_teams_and_days_as_of_many(keys, step, window):
     def ask(days: int) -> Callable[[], object]:
         asked = Window(window.start, window.start + days * DAY)
-        return lambda: selectors.costs(asked, keys, accumulate=accumulate, now=T0 + DAYS * DAY)
+        return lambda: selectors.costs(asked, keys, step=step, now=T0 + DAYS * DAY)
 
     use(1)
     few = statements(ask(1))

@@ -1,12 +1,13 @@
 """The window grammar."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from portal.core.errors import Invalid
+from quotas.costs.calendar import Calendar, Weekday, zone
 from quotas.costs.rating import Window
-from quotas.costs.windows import midnights, parse
+from quotas.costs.windows import parse
 
 NOW = datetime(2026, 11, 19, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -22,6 +23,9 @@ def day(month: int, number: int, year: int = 2026) -> datetime:
         ("yesterday", day(11, 18), day(11, 19)),
         ("7d", day(11, 13), day(11, 20)),
         ("30d", day(10, 21), day(11, 20)),
+        ("24h", datetime(2026, 11, 18, 16, tzinfo=UTC), datetime(2026, 11, 19, 16, tzinfo=UTC)),
+        ("2w", day(11, 6), day(11, 20)),
+        ("week", day(11, 16), day(11, 23)),
         ("lastweek", day(11, 9), day(11, 16)),
         ("month", day(11, 1), day(12, 1)),
         ("lastmonth", day(10, 1), day(11, 1)),
@@ -50,6 +54,7 @@ def test_months_of_any_length_and_the_turn_of_the_year():
         "2026-13-01,2026-14-01",
         "0001-01-01T00:00:00+14:00,today",
         "0001-01-01,9999-12-31",
+        *("0001-01-01,0001-01-02", "9999-12-30,9999-12-31", "88000h", "600w", "7m"),
     ],
 )
 def test_any_other_text_is_answered_with_what_works(text):
@@ -59,7 +64,50 @@ def test_any_other_text_is_answered_with_what_works(text):
     assert "today, yesterday, 7d" in message
 
 
-def test_midnights_cut_a_window_into_days():
-    start, end = day(11, 1) + timedelta(hours=12), day(11, 3) + timedelta(hours=6)
-    assert midnights(Window(start, end)) == [start, day(11, 2), day(11, 3), end]
-    assert midnights(Window(day(11, 1), day(11, 2))) == [day(11, 1), day(11, 2)]
+def in_zone(name: str, week_start: Weekday = Weekday.MONDAY) -> Calendar:
+    return Calendar(zone(name), week_start)
+
+
+def hours_of(window: Window) -> float:
+    return (window.end - window.start).total_seconds() / 3600
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "hours"),
+    [
+        ("2026-03-29,2026-03-30", datetime(2026, 3, 28, 23, tzinfo=UTC), 23),  # clocks go forward
+        ("2026-10-25,2026-10-26", datetime(2026, 10, 24, 22, tzinfo=UTC), 25),  # and back
+        ("today", datetime(2026, 11, 18, 23, tzinfo=UTC), 24),
+        ("month", datetime(2026, 10, 31, 23, tzinfo=UTC), 30 * 24),
+        ("lastmonth", datetime(2026, 9, 30, 22, tzinfo=UTC), 31 * 24 + 1),
+    ],
+)
+def test_days_are_those_of_the_time_zone(text, start, hours):
+    window = parse(text, NOW, in_zone("Europe/Berlin"))
+    assert (window.start, hours_of(window)) == (start, hours)
+
+
+def test_a_time_with_an_offset_is_the_same_in_every_time_zone():
+    text = "2026-11-01T00:00:00Z,2026-11-02T12:00:00+02:00"
+    assert parse(text, NOW, in_zone("Asia/Kolkata")) == parse(text, NOW)
+
+
+def test_an_hour_begins_by_the_clock_of_the_time_zone():
+    window = parse("1h", NOW.replace(minute=10), in_zone("Asia/Kolkata"))
+    assert window.start == NOW.replace(hour=14, minute=30)
+
+
+def test_a_day_whose_midnight_is_skipped_begins_at_its_first_moment():
+    window = parse("2026-04-24,2026-04-25", NOW, in_zone("Africa/Cairo"))  # 00:00 becomes 01:00
+    assert (window.start, hours_of(window)) == (datetime(2026, 4, 23, 22, tzinfo=UTC), 23)
+
+
+def test_a_week_begins_on_the_day_that_is_chosen():
+    assert parse("week", NOW, in_zone("UTC", Weekday.SUNDAY)).start == day(11, 15)
+    assert parse("lastweek", NOW, in_zone("UTC", Weekday.SATURDAY)) == Window(day(11, 7), day(11, 14))
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "", "Europe", "../UTC", "/etc/passwd", "localtime", "europe/berlin"])
+def test_no_other_name_is_a_time_zone(name):
+    with pytest.raises(ValueError, match="no time zone"):
+        zone(name)

@@ -12,11 +12,12 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import query_flag, query_value, query_values
+from portal.api.http.strict import query_value, query_values
+from portal.api.schemas import cost_query
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.core import clock, money
 from portal.core.errors import Invalid
-from quotas.costs import filters, windows
+from quotas.costs import filters
 from quotas.costs.ledger import KEYS
 from quotas.costs.outages import OutageShare, visible_share
 from quotas.costs.rating import Window
@@ -33,7 +34,6 @@ NOT_HELD_HELP = (
     "`capacity_recorded_since`, or until the time is rolled up."
 )
 UNKNOWN_HELP = "null: the hour begins before capacity is recorded."
-WINDOW = OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS)
 
 
 class WindowOut(serializers.Serializer):
@@ -122,9 +122,9 @@ class ProofOut(serializers.Serializer):
 
 @extend_schema(
     parameters=[
-        WINDOW,
+        *cost_query.TIMES,
         OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=f"Of {', '.join(KEYS)}."),
-        OpenApiParameter("accumulate", OpenApiTypes.BOOL, default=True, description="false: a row per UTC day."),
+        cost_query.ACCUMULATE,
         OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description=IDLE_HELP),
         OpenApiParameter("filter", OpenApiTypes.STR, description='As OpenCost: team:"vision"+kind:"whole".'),
     ],
@@ -139,14 +139,16 @@ def costs(request: Request) -> Response:
     idle = query_value(request, "idle", "separate")
     if idle not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
-    user, window = current_user(request), windows.parse(_window(request), clock.now())
+    user, calendar = current_user(request), cost_query.calendar(request)
+    window = cost_query.window(request, clock.now(), calendar)
     # In a URL a bare + is a space.
     where = filters.parse(query_value(request, "filter").replace(" ", "+"))
     found = visible_costs(
         user,
         window,
         query_values(request, "aggregate") or ["project"],
-        accumulate=query_flag(request, "accumulate", True),
+        step=cost_query.step(request),
+        calendar=calendar,
         where=where,
         fleet=idle != "hide",
     )
@@ -164,13 +166,13 @@ def costs(request: Request) -> Response:
     )
 
 
-@extend_schema(parameters=[WINDOW], responses=page_schema(ProofOut))
+@extend_schema(parameters=cost_query.TIMES, responses=page_schema(ProofOut))
 @api_view(["GET"])
 def proof(request: Request) -> Response:
     """List the hours that were checked, newest first: their GPU-hours, and the rows that do not add up. For operators
     and auditors.
     """
-    window = windows.parse(_window(request), clock.now())
+    window = cost_query.window(request, clock.now(), cost_query.calendar(request))
     rows = proofs.in_window(current_user(request), window.start, window.end)
     since = ledger_starts.capacity_recorded_since()
     return page(
@@ -201,11 +203,6 @@ def _outages(found: OutageShare) -> dict[str, Any]:
         "gpu_hours": money.hours_text(found.charged.gpu_hours),
         "cost": amount(found.charged.cost),
     }
-
-
-def _window(request: Request) -> str:
-    """Return the window in the query parameters; the + of an offset (+02:00) may arrive as a space."""
-    return query_value(request, "window", "7d").replace(" ", "+")
 
 
 def _span(window: Window) -> dict[str, Any]:
