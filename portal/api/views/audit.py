@@ -1,10 +1,8 @@
 """The audit log: search, export, and the chain heads that prove it complete."""
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, timedelta
-from io import StringIO
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -12,11 +10,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import content_negotiation_class
-from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.http import exports
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view, is_head
 from portal.api.http.pagination import page, page_schema
@@ -31,7 +28,6 @@ from portal.tenants.audit_log import Search
 
 COLUMNS = ("id", "at", "actor", "action", "target", "team", "project", "before", "after", "source", "request_id")
 SEALED = ("position", "digest")
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 HEADS_SHOWN = timedelta(days=31)
 SEARCH = [
     *(OpenApiParameter(name, OpenApiTypes.STR) for name in audit_log.NAMED),
@@ -68,15 +64,6 @@ class HeadsOut(serializers.Serializer):
     results = HeadOut(many=True)
 
 
-class RouteNegotiation(BaseContentNegotiation):
-    """Content negotiation that leaves `?format=` to the route; problems are always JSON."""
-
-    def select_renderer(
-        self, request: Request, renderers: Any, format_suffix: str | None = None
-    ) -> tuple[BaseRenderer, str]:
-        return renderers[0], renderers[0].media_type
-
-
 @extend_schema(parameters=SEARCH, responses=page_schema(EntryOut))
 @api_view(["GET"])
 def entries(request: Request) -> Response:
@@ -90,7 +77,7 @@ def entries(request: Request) -> Response:
     responses={(200, "application/jsonl"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
 )
 @api_view(["GET"])
-@content_negotiation_class(RouteNegotiation)
+@content_negotiation_class(exports.RouteNegotiation)
 def export(request: Request) -> StreamingHttpResponse:
     """Stream all entries found, newest first, as CSV or JSON Lines. The export is an entry of the log itself."""
     format_ = query_value(request, "format", "jsonl")
@@ -102,7 +89,7 @@ def export(request: Request) -> StreamingHttpResponse:
     return StreamingHttpResponse(
         lines(map(document, found)),
         content_type=media_type,
-        headers={"Content-Disposition": f'attachment; filename="audit.{format_}"', "Cache-Control": "no-store"},
+        headers=exports.attachment(f"audit.{format_}"),
     )
 
 
@@ -140,26 +127,12 @@ def _jsonl(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _csv(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
-    yield _row((*COLUMNS, *SEALED))
+    yield exports.line((*COLUMNS, *SEALED))
     for values in documents:
-        yield _row(_cell(value) for value in values.values())
-
-
-def _cell(value: object) -> str:
-    """Return a cell as text: JSON for nested values, and never a spreadsheet formula."""
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(FORMULAS) else text
-
-
-def _row(cells: Iterable[str]) -> str:
-    out = StringIO()
-    csv.writer(out).writerow(cells)
-    return out.getvalue()
+        yield exports.line(exports.cell(value) for value in values.values())
 
 
 FORMATS: dict[str, tuple[str, Callable[[Iterable[dict[str, Any]]], Iterator[str]]]] = {
-    "csv": ("text/csv; charset=utf-8", _csv),
+    "csv": (exports.CSV, _csv),
     "jsonl": ("application/jsonl", _jsonl),
 }
