@@ -49,6 +49,7 @@ class Allocation(models.Model):
     claim = models.JSONField(null=True, blank=True, help_text="its own DRA request, for offerings of kind claim")
     priority = models.CharField(max_length=16, default="normal")
     purpose = models.CharField(max_length=500, blank=True)
+    labels = models.JSONField(default=dict, db_default={}, blank=True, help_text="costs are grouped by them")
     requeue = models.BooleanField(default=True)
     created_at = models.DateTimeField()
     starts_at = models.DateTimeField(null=True, blank=True)

@@ -19,6 +19,7 @@ from allocations.domain.allocation_spec import (
     TIME_SLICING,
     AllocationRequest,
     Constraints,
+    Labels,
     Sharing,
 )
 from allocations.domain.custom_claim import CustomClaim
@@ -133,6 +134,12 @@ class RequestForm(LengthForm):
     interval = forms.ChoiceField(required=False, label="Time slice", choices=[(i, i) for i in ("", *INTERVALS)])
     threads = forms.IntegerField(required=False, label="Threads of each, %", min_value=0, max_value=100)
     pinned = forms.CharField(required=False, label="Memory of each", help_text="Such as 10Gi.")
+    labels = forms.CharField(
+        required=False,
+        max_length=4000,
+        help_text="Such as app=train, stage=prod: costs are grouped and filtered by them.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
     starts_at = forms.DateTimeField(
         required=False,
         label="Start later, UTC",
@@ -154,6 +161,12 @@ class RequestForm(LengthForm):
         self.fields["project"].widget = forms.Select(choices=choices)
         self.fields |= {each.name: _labelled(each) for each in LABELLED}
 
+    def clean_labels(self) -> Labels:
+        try:
+            return Labels.from_text(self.cleaned_data["labels"])
+        except ValueError as error:
+            raise forms.ValidationError("Write key=value, several with commas, each key once.") from error
+
     def labelled(self) -> list[forms.BoundField]:
         return [self[each.name] for each in LABELLED]
 
@@ -170,6 +183,7 @@ class RequestForm(LengthForm):
             give_up_at=values["give_up_at"],
             priority=values["priority"] or "normal",
             **{each.name: values[each.name] for each in LABELLED},
+            labels=values["labels"],
             constraints=Constraints.named(values["constraints"], spread=values["spread"]),
             sharing=Sharing() if is_claim else self._sharing(),
             claim=CustomClaim(claim_form.document(self.data, self._sharing().to_json())) if is_claim else None,

@@ -83,6 +83,37 @@ class Sharing:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """Labels by which costs are grouped and filtered; false if there are none. Pairs of key and value, by key."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, str]) -> Self:
+        return cls(tuple(sorted(document.items())))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return the labels in a text such as ``app=train,stage=prod``. Raises ValueError for a part without ``=``, or
+        a key that is there twice.
+        """
+        parts = [part.partition("=") for part in text.split(",") if part.strip()]
+        pairs = {key.strip(): value.strip() for key, is_pair, value in parts if is_pair}
+        if len(pairs) < len(parts):
+            raise ValueError("labels are written as key=value, each key once")
+        return cls.from_json(pairs)
+
+    def to_json(self) -> dict[str, str]:
+        return dict(self.pairs)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in self.pairs)
+
+
+@dataclass(frozen=True)
 class AllocationSpec:
     """What an allocation should be.
 
@@ -95,6 +126,9 @@ class AllocationSpec:
     mode: Annotated[str, FieldInfo("hold.", choices=("hold",))] = "hold"
     name: Annotated[str, FieldInfo("DNS label, unique among the project's live ones; else made.")] = ""
     purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""
+    labels: Annotated[
+        Labels, FieldInfo("At most 16, in Kubernetes' syntax: costs are grouped and filtered by them.")
+    ] = Labels()
     starts_at: Annotated[datetime | None, FieldInfo("Now, if not given.")] = None
     hours: Annotated[
         Decimal | None, FieldInfo("Time held, summed over evictions; waiting does not count. 8 without ends_at.")

@@ -199,6 +199,8 @@ class WorkloadFacts(TypedDict):
     gpu_requests: NotRequired[dict[str, int]]
     """Requested by all its pods from device plugins, by resource."""
     pods: NotRequired[PodCounts]
+    labels: NotRequired[dict[str, str]]
+    """Those of its pods, without those that Kubernetes and Kueue add; absent if there are none."""
 
 
 class CohortFacts(TypedDict):

@@ -4,6 +4,7 @@ from allocations.claims import config
 from allocations.claims.reading import Errors
 from allocations.domain.allocation_spec import AllocationSpec, Constraints, Sharing
 from allocations.domain.backend_capabilities import CAPABILITIES
+from portal.core import labels
 from quotas.catalog.models import Kind, Offering
 
 
@@ -12,6 +13,8 @@ def problems(offering: Offering, spec: AllocationSpec) -> dict[str, list[str]]:
     errors = Errors()
     for sentence in _constraint_problems(spec.constraints):
         errors.add("constraints", sentence)
+    for sentence in labels.problems(spec.labels.to_json()):
+        errors.add("labels", sentence)
     if problem := _sharing_problem(offering, spec.sharing):
         errors.add("sharing", problem)
     elif spec.sharing:

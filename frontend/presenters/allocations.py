@@ -12,7 +12,7 @@ from django.urls import reverse
 from allocations.capacity.node_shares import node_share
 from allocations.connect.connection import USABLE
 from allocations.domain import held_time
-from allocations.domain.allocation_spec import LABELLED, Constraints, Sharing
+from allocations.domain.allocation_spec import LABELLED, Constraints, Labels, Sharing
 from allocations.domain.isolation import Isolation as SliceIsolation
 from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
@@ -144,7 +144,9 @@ class Card:
 
     @property
     def labelled(self) -> list[tuple[str, str]]:
-        return [(each.info.label, value) for each in LABELLED if (value := getattr(self.row, each.name))]
+        """Return the text fields that have a label, and the labels by which costs are grouped, if they are set."""
+        found = [(each.info.label, value) for each in LABELLED if (value := getattr(self.row, each.name))]
+        return [*found, *([("Labels", str(Labels.from_json(self.row.labels)))] if self.row.labels else [])]
 
     @property
     def node_share(self) -> str:

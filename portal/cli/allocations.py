@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import click
 
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.allocation_spec import LABELLED
+from allocations.domain.allocation_spec import LABELLED, Labels
 from portal.cli import amounts, times, waiting
 from portal.cli.client import Client
 from portal.cli.hints import in_commands
@@ -47,6 +47,7 @@ WIDE: Columns = {
     "REQUESTED": lambda row: moment(row["created_at"]),
     "HELD": lambda row: moment(row["held_at"]),
     "NODES": lambda row: ",".join(sorted({found["node"] for found in row["devices"]})) or "-",
+    "LABELS": lambda row: str(Labels.from_json(row["labels"])) or "-",
     "PURPOSE": lambda row: row["purpose"] or "-",
 }
 
@@ -71,6 +72,7 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--name", help="DNS label, unique in the project.")
 @click.option("--priority", type=click.Choice(tuple(PRIORITIES)))
 @labelled_options
+@click.option("--label", "labels", multiple=True, help="KEY=VALUE, by which costs are grouped; several times.")
 @click.option("--no-requeue", is_flag=True, help="End on an eviction, instead of queueing again.")
 @click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
 @click.option("--constraint", "constraints", multiple=True, help="same_gpu, same_pcie_root, ...; several times.")
@@ -88,6 +90,7 @@ def request(
     no_requeue: bool,
     spread: bool,
     constraints: tuple[str, ...],
+    labels: tuple[str, ...],
     sharing: str | None,
     claim: TextIO | None,
     dry_run: bool,
@@ -116,6 +119,8 @@ def request(
         body["requeue"] = False
     if wanted := dict.fromkeys([*(["spread"] if spread else []), *constraints], True):
         body["constraints"] = wanted
+    if labels:
+        body["labels"] = _labels(labels)
     if sharing:
         body["sharing"] = _json(sharing, "--sharing")
     if claim:
@@ -142,6 +147,13 @@ def request(
         waiting.finish(client, awaited, "active", timeout, details)
 
 
+def _labels(given: tuple[str, ...]) -> dict[str, str]:
+    try:
+        return Labels.from_text(",".join(given)).to_json()
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.".capitalize(), param_hint="--label") from error
+
+
 def _json(text: str, option: str) -> Any:
     try:
         return json.loads(text)
@@ -154,6 +166,7 @@ def _json(text: str, option: str) -> Any:
 @click.option("--team", help="Slugs, with commas.")
 @click.option("--phase", help="Phases, with commas.")
 @click.option("--offering", help="Offerings, with commas.")
+@click.option("--label", help="KEY=VALUE, with commas: those with all of them.")
 @click.option("--mine", is_flag=True, help="Only those that you requested.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @with_client
@@ -222,6 +235,7 @@ def details(row: dict[str, Any]) -> str:
         ("why", row["message"] or row["reason"] or "-"),
         ("slices", f"{row['count']} × {row['offering']}"),
         ("project", f"{row['project']} (namespace {row['namespace']})"),
+        *([("labels", str(Labels.from_json(row["labels"])))] if row["labels"] else []),
         ("requested", f"{moment(row['created_at'])} by {row['requested_by']}"),
         ("held", moment(row["held_at"])),
         ("time", times.requested(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),

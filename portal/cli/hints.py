@@ -25,7 +25,7 @@ PHRASES = {
     "leave expires_at out": "leave --days out",
 }
 """What the portal says, and what the commands say instead. Longer phrases first."""
-OTHER_OPTIONS = {"constraints": "--constraint", "scopes": "--scope", "expires_at": "--days"}
+OTHER_OPTIONS = {"constraints": "--constraint", "labels": "--label", "scopes": "--scope", "expires_at": "--days"}
 """Options that are not named as the field of the body."""
 FIELD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 

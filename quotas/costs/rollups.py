@@ -32,6 +32,10 @@ SHARED = ("flavor", "category", "offering", "department", "team", "project", "pr
 """The columns by which the accounts of an hour are added up."""
 
 
+Labels = tuple[tuple[str, str], ...]
+"""Pairs of key and value, by key."""
+
+
 class Holder(NamedTuple):
     """Who uses a part and what of; empty for what nobody uses."""
 
@@ -44,6 +48,7 @@ class Holder(NamedTuple):
     project: str = ""
     member: str = ""
     namespace: str = ""
+    labels: Labels = ()
     owner_kind: str = ""
 
 
@@ -65,10 +70,10 @@ def read(cluster: str, start: datetime, end: datetime) -> Ledger:
     # Read last: rows are never deleted, so every use of the accounts is among them.
     within = Q(end=None) | Q(end__gt=start)
     holders, uncharged = {}, set()
-    fields = [name for name in Holder._fields if name != "owner_kind"]
+    fields = [name for name in Holder._fields if name not in ("labels", "owner_kind")]
     usage = UsageInterval.objects.filter(within, cluster=cluster, start__lt=end).order_by()
-    for key, is_uncharged, *values in usage.values_list("key", "uncharged", *fields):
-        holders[str(key)] = Holder(*values)
+    for key, is_uncharged, labels, *values in usage.values_list("key", "uncharged", "labels", *fields):
+        holders[str(key)] = Holder(*values, labels=tuple(sorted(labels.items())))
         if is_uncharged:
             uncharged.add(str(key))
     foreign = ForeignUse.objects.filter(within, cluster=cluster, start__lt=end).order_by()
@@ -99,7 +104,7 @@ def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
             price=None if price is None else Decimal(money.text(price, PRICE_PLACES)),
             denominator=denominator,
             amount=amount,
-            **holder._asdict(),
+            **(holder._asdict() | {"labels": dict(holder.labels)}),
         )
         for (key, category, holder, price, denominator), amount in amounts.items()
         if amount

@@ -68,6 +68,7 @@ class UsageInterval(AppendOnly):
     project = models.CharField(max_length=63)
     member = models.CharField(max_length=150)
     namespace = models.CharField(max_length=63)
+    labels = models.JSONField(default=dict, db_default={}, help_text="of the request, or of the Job's pods")
     source_start = models.JSONField()
     source_end = models.JSONField(null=True, blank=True)
     recorded_at = models.DateTimeField()

@@ -54,6 +54,7 @@ class AccountHour(Rollup):
     kind = models.CharField(max_length=6)
     member = models.CharField(max_length=150)
     namespace = models.CharField(max_length=63)
+    labels = models.JSONField(default=dict, db_default={})
     owner_kind = models.CharField(max_length=63, help_text="kind of the controller of what is unmanaged")
 
     class Meta(Rollup.Meta):

@@ -6,7 +6,7 @@ time between two observations, and always in the holder's favour.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -43,6 +43,7 @@ class Attribution:
     node: str = ""
     device_uuid: str = ""
     unused: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class SlotHeld(Retryable):

@@ -24,6 +24,7 @@ SAID = {
     "name": "train",
     "priority": "batch",
     "requeue": False,
+    "labels": {"app": "train", "example.com/stage": ""},
     "constraints": {"same_pcie_root": True},
     "sharing": {"strategy": "TimeSlicing", "interval": "Long"},
 }
@@ -66,6 +67,7 @@ def test_the_answer_of_rest_has_every_field(row, member):
     assert {each.name for each in fields_of(AllocationSpec)} <= body.keys()
     assert {name: body[name] for name in TEXT} == TEXT
     assert body["sharing"]["interval"] == "Long"
+    assert body["labels"] == SAID["labels"]
     assert [name for name, is_set in body["constraints"].items() if is_set] == ["same_pcie_root"]
 
 

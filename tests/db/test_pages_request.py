@@ -114,6 +114,20 @@ def test_a_request_leads_to_its_page_which_shows_it_queued(fleet, browser):
     assert "A try" in text(response)
 
 
+def test_labels_are_typed_as_pairs_and_shown_on_the_page(fleet, browser):
+    response = browser.post("/request", form(browser, labels="stage=prod, app=train"), follow=True)
+    assert Allocation.objects.get().labels == {"app": "train", "stage": "prod"}
+    assert "app=train, stage=prod" in text(response)
+
+
+@pytest.mark.parametrize(("labels", "words"), [("app", "Write key=value"), ("app=-", "no value of the label app")])
+def test_labels_that_cannot_be_are_said_at_their_field(fleet, browser, labels, words):
+    response = browser.post("/request", form(browser, labels=labels))
+    assert response.status_code == 400
+    assert words in str(response.context["form"].errors["labels"])
+    assert not Allocation.objects.exists()
+
+
 @pytest.mark.parametrize("name", ["", "training"])
 def test_the_same_form_sent_twice_asks_once(fleet, browser, name):
     filled = form(browser, name=name)

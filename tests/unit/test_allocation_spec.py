@@ -10,6 +10,7 @@ from allocations.domain.allocation_spec import (
     AllocationRequest,
     AllocationSpec,
     Constraints,
+    Labels,
     LeaseRecord,
     Sharing,
 )
@@ -25,6 +26,7 @@ SPEC = AllocationSpec(
     count=2,
     name="train",
     purpose="to try it",
+    labels=Labels((("app", "train"), ("example.com/stage", ""))),
     starts_at=NOW,
     hours=Decimal("1.5"),
     ends_at=NOW,
@@ -64,7 +66,7 @@ def test_a_lease_record_is_written_as_the_releases_before_read_it():
     assert LeaseRecord("7", 0, "ada", NOW, spec).to_text() == (
         '{"claim": null, "constraints": {}, "count": 1, "created_at": "2026-03-01T12:00:00+00:00", '
         '"ends_at": "2026-03-01T12:00:00+00:00", "give_up_at": null, "held_seconds": "0", "held_until": null, '
-        '"hours": null, "id": "7", "mode": "hold", "name": "train", "number": 0, '
+        '"hours": null, "id": "7", "labels": {}, "mode": "hold", "name": "train", "number": 0, '
         '"offering": "h100/whole", "priority": "normal", "project": "vision-train", "purpose": "", '
         '"requested_by": "ada", "requeue": true, "sharing": {}, "starts_at": null}'
     )
@@ -74,6 +76,19 @@ def test_a_lease_record_is_written_as_the_releases_before_read_it():
 def test_what_is_no_lease_record_is_refused(text):
     with pytest.raises((KeyError, ValueError)):
         LeaseRecord.from_text(text)
+
+
+def test_labels_are_written_as_pairs_with_commas():
+    labels = Labels.from_text(" stage=prod , app=train, empty=")
+    assert labels.to_json() == {"app": "train", "empty": "", "stage": "prod"}
+    assert Labels.from_text(str(labels)) == labels
+    assert not Labels.from_text("")
+
+
+@pytest.mark.parametrize("text", ["app", "app=a,app=b", "app=train,stage"])
+def test_text_that_is_no_labels_is_refused(text):
+    with pytest.raises(ValueError, match="key=value"):
+        Labels.from_text(text)
 
 
 def test_only_what_is_true_or_given_is_kept_of_constraints_and_sharing():

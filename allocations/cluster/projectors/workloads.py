@@ -8,11 +8,15 @@ from allocations.cluster import names
 from allocations.cluster.projectors.fields import GPU_PREFIXES, Raw, conditions, created_at, job_owner, whole
 from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.observed_facts import ClusterQueueFacts, CohortFacts, Condition, ObservedFacts, WorkloadFacts
+from portal.core.labels import MAX_LABELS
 
 BYPASSED = "Bypassed scheduling"
 UNEVALUATED = "PendingEvaluation"
 NOT_YET = "Workload is pending evaluation"
 """How Kueue's message begins as soon as a Workload is in its queue, and before it looked whether it has quota."""
+
+SET_BY_CONTROLLERS = ("batch.kubernetes.io/", "kueue.x-k8s.io/", names.LABEL)
+LEGACY_JOB_LABELS = ("controller-uid", "job-name")
 
 
 def workload(raw: Raw) -> WorkloadFacts | None:
@@ -33,8 +37,10 @@ def workload(raw: Raw) -> WorkloadFacts | None:
     }
     if is_ours or job is None:
         return {**facts, "conditions": _without_unevaluated(by_type)}
+    labels = _labels(spec)
     return {
         **facts,
+        **({"labels": labels} if labels else {}),
         "job": job,
         "priority": spec.get("priority", 0),
         "gpu_requests": _gpu_requests(spec),
@@ -43,6 +49,15 @@ def workload(raw: Raw) -> WorkloadFacts | None:
             "admitted": sum(pods.get("count", 1) for pods in admission.get("podSetAssignments", ())),
         },
     }
+
+
+def _labels(spec: Raw) -> dict[str, str]:
+    """Return the labels of the pods of a Job, as many as a request may have, first by key. Those that Kubernetes and
+    Kueue set are left out.
+    """
+    found = next(iter(spec.get("podSets", ())), {}).get("template", {}).get("metadata", {}).get("labels") or {}
+    own = sorted(key for key in found if not key.startswith(SET_BY_CONTROLLERS) and key not in LEGACY_JOB_LABELS)
+    return {key: str(found[key]) for key in own[:MAX_LABELS]}
 
 
 def _without_unevaluated(by_type: Mapping[str, Condition]) -> dict[str, Condition]:

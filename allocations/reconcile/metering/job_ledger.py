@@ -315,8 +315,8 @@ def _open_uses(
 
 def _open(account: Account, use: Use, start: datetime, *, estimated: bool) -> bool:
     """Open one interval; return False if another holder's interval on the device is still open."""
-    device = {"node": use.node, "device_uuid": use.device_uuid}
-    holder = attribution(account.project, use.offering, use.offering.gpu_share, member="", **device)
+    more = {"node": use.node, "device_uuid": use.device_uuid, "labels": account.labels}
+    holder = attribution(account.project, use.offering, use.offering.gpu_share, member="", **more)
     evidence = {**use.evidence, "job": account.name}
     try:
         metering.open_interval(use.key, account.job, use.slot, start, holder, use.count, evidence, estimated=estimated)

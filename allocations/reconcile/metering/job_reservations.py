@@ -50,7 +50,8 @@ class Account:
 
     ``changed``: when the unused part last changed. ``charged``: offerings that the ledger has any interval of.
     ``ended``: when the last interval of the Job was closed. ``is_queued``: whether it has a Workload, or had one that
-    was charged, since pods of a deleted Job may be observed after it.
+    was charged, since pods of a deleted Job may be observed after it. ``labels`` are those of its Workload, or of its
+    open intervals.
     """
 
     job: UUID
@@ -65,6 +66,7 @@ class Account:
     charged: set[str] = field(default_factory=set)
     ended: datetime | None = None
     is_queued: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def reservation(workload: WorkloadFacts) -> Reservation:
@@ -92,6 +94,7 @@ def read_account(cluster: str, namespace: str, job: str) -> Account | None:
         since=datetime.fromisoformat(since) if since else None,
         reserved=_by_offering(reservations, offerings, namespace, job),
         offerings=offerings,
+        labels=next((each["labels"] for each in facts if "labels" in each), {}),
     )
     _add_intervals(account)
     account.is_queued = bool(facts or account.charged)
@@ -185,6 +188,7 @@ def _by_offering(
 def _add_intervals(account: Account) -> None:
     intervals = UsageInterval.objects.filter(cluster=account.project.cluster_id, holder_id=account.job)
     for row in intervals.filter(end=None):
+        account.labels = account.labels or row.labels
         if row.unused:
             account.unused[row.offering] = (row.key, row.count)
         else:
@@ -209,7 +213,7 @@ def _open(
         account.job,
         slot,
         at,
-        attribution(account.project, offering, offering.gpu_share, member="", unused=True),
+        attribution(account.project, offering, offering.gpu_share, member="", unused=True, labels=account.labels),
         count,
         {**evidence, "job": account.name},
         estimated=estimated,

@@ -92,6 +92,7 @@ class AllocationOut(serializers.Serializer):
     team = serializers.CharField()
     namespace = serializers.CharField()
     requested_by = serializers.CharField()
+    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
     constraints = output_of(Constraints)()
     sharing = output_of(Sharing)(allow_null=True, help_text="How pods share its devices, if they do.")
     claim = JsonObject(allow_null=True, help_text="Its custom device claim (DRA), as requested.")
@@ -207,6 +208,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "team": row.project.team.slug,
         "namespace": row.project.namespace,
         "requested_by": row.requested_by.username,
+        "labels": asked.labels.to_json(),
         "constraints": vars(asked.constraints),
         "sharing": vars(asked.sharing) if asked.sharing else None,
         "claim": asked.claim.document if asked.claim else None,

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from allocations.domain.allocation_spec import Labels
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField, fields_of
 from allocations.requests.period import MAX_DURATION
@@ -51,6 +52,8 @@ def _input(field: SpecField) -> serializers.Field:
         return ClaimField(**optional)
     if get_origin(field.type) is Mapping:
         return Table(child=Text(), **optional)
+    if field.type is Labels:
+        return Table(child=Text(allow_blank=True), **optional)
     if is_dataclass(field.type):
         return body_of(field.type)(**optional)
     return _scalar(field, optional if field.is_optional else described)
