@@ -15,7 +15,13 @@ ONE_DAY = timedelta(days=1)
 class Weekday(IntEnum):
     """The days of a week, numbered as ``date.weekday`` does."""
 
-    MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY, SATURDAY, SUNDAY = range(7)
+    MONDAY = 0
+    TUESDAY = 1
+    WEDNESDAY = 2
+    THURSDAY = 3
+    FRIDAY = 4
+    SATURDAY = 5
+    SUNDAY = 6
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,11 @@ def months_later(month: date, count: int) -> date:
     """Return the first day of the month that is so many months after the one that begins with ``month``."""
     year, index = divmod(month.year * 12 + month.month - 1 + count, 12)
     return date(year, index + 1, 1)
+
+
+def months_between(start: date, end: date) -> int:
+    """Return how many months begin in ``[start, end)``, both of which are the first day of one."""
+    return (end.year - start.year) * 12 + end.month - start.month
 
 
 def zone(name: str) -> ZoneInfo:

@@ -1,40 +1,104 @@
-"""The filter grammar of `/costs`: `team:"vision","language"+kind:"whole"`.
+"""Filters of costs: comparisons of the values of keys, joined by "and" and "or". Pure.
 
-The part of OpenCost's filter grammar (core/pkg/filter/ast/parser.go) that selects rows by equality: `:` equals, a comma
-is "or" between values, `+` is "and" between keys. A value without `+`, `,` and `"` needs no quotes.
+``quotas.costs.filter_grammar`` reads them from text, and ``quotas.costs.columns`` makes conditions of SQL of them.
 """
 
-import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
-from portal.core.errors import Invalid
-from quotas.costs.ledger import KEYS
-
-_VALUE = r'(?:"[^"]*"|[^",+]+)'
-_TERM = re.compile(rf"(?P<key>[a-z]+):(?P<values>{_VALUE}(?:,{_VALUE})*)(?:\+|$)")
-_EACH = re.compile(_VALUE)
+UNALLOCATED = "__unallocated__"
+"""OpenCost's name for an unknown value, such as the node of a slice by device plugin, or a label that is not set."""
 
 
-def parse(text: str) -> dict[str, set[str]]:
-    """Return the values to keep, by key; empty for an empty text. Raises Invalid, with an example, for any
-    other text.
-    """
-    kept: dict[str, set[str]] = {}
-    place = 0
-    while place < len(text):
-        term = _TERM.match(text, place)
-        if not term or term["key"] not in KEYS or term["key"] in kept or text.endswith("+"):
-            raise _invalid(text[place:])
-        kept[term["key"]] = {value.strip('"') for value in _EACH.findall(term["values"])}
-        place = term.end()
-    return kept
+class Operator(StrEnum):
+    """How a value is compared, as OpenCost writes it."""
+
+    EQUALS = ":"
+    CONTAINS = "~:"
+    STARTS_WITH = "<~:"
+    ENDS_WITH = "~>:"
 
 
-def _invalid(rest: str) -> Invalid:
-    return Invalid(
-        {
-            "filter": [
-                f'{rest[:80]!r} is not understood. Use <key>:"<value>", several values with commas, several keys '
-                f"with +, each key once. Keys: {', '.join(KEYS)}."
-            ]
-        }
-    )
+@dataclass(frozen=True)
+class Comparison:
+    """Keeps what has one of the values; if negated, what has none of them."""
+
+    key: str
+    operator: Operator
+    values: Collection[str]
+    is_negated: bool = False
+
+
+@dataclass(frozen=True)
+class And:
+    """Keeps what all parts keep."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """Keeps what any part keeps."""
+
+    parts: tuple["Filter", ...]
+
+
+Filter = Comparison | And | Or
+EVERYTHING = And(())
+"""The filter that keeps all."""
+Where = Filter | Mapping[str, Collection[str]]
+"""A filter, or {key: values to keep} for short: an empty collection keeps nothing, and an empty mapping all."""
+
+_MATCHES: Mapping[Operator, Callable[[str, str], bool]] = {
+    Operator.EQUALS: str.__eq__,
+    Operator.CONTAINS: str.__contains__,
+    Operator.STARTS_WITH: str.startswith,
+    Operator.ENDS_WITH: str.endswith,
+}
+
+
+def as_filter(where: Where) -> Filter:
+    """Return the filter that is written for short."""
+    if not isinstance(where, Mapping):
+        return where
+    return And(tuple(Comparison(key, Operator.EQUALS, kept) for key, kept in where.items()))
+
+
+def both(one: Where, other: Where) -> Filter:
+    """Return the filter that keeps what both keep."""
+    return And((as_filter(one), as_filter(other)))
+
+
+def keys(where: Filter) -> set[str]:
+    """Return the keys that a filter compares."""
+    return {comparison.key for comparison in comparisons(where)}
+
+
+def comparisons(where: Filter) -> Iterator[Comparison]:
+    """Yield the comparisons of a filter, from left to right."""
+    if isinstance(where, Comparison):
+        yield where
+        return
+    for part in where.parts:
+        yield from comparisons(part)
+
+
+def may_keep(where: Filter, values: Mapping[str, str]) -> bool:
+    """Return whether the filter keeps what has these values by key, for some values of the keys that are absent."""
+    match where:
+        case And():
+            return all(may_keep(part, values) for part in where.parts)
+        case Or():
+            return any(may_keep(part, values) for part in where.parts)
+    if where.key not in values:
+        return True
+    value, matches = values[where.key], _MATCHES[where.operator]
+    return where.is_negated != any(matches(value, one) for one in stored(where))
+
+
+def stored(comparison: Comparison) -> Collection[str]:
+    """Return the values of a comparison as the ledger has them: what is unknown is empty."""
+    if comparison.operator is not Operator.EQUALS:
+        return comparison.values
+    return ["" if value == UNALLOCATED else value for value in comparison.values]

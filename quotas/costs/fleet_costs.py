@@ -4,12 +4,12 @@ Nobody but platform staff may see them: they tell what all teams together use.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 
-from quotas.costs import rollups
-from quotas.costs.ledger import UNALLOCATED
+from quotas.costs import filters, rollups
+from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.rating import RatedUsage, Window, rated
 from quotas.metering import rolled_up
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
@@ -22,20 +22,20 @@ Group = tuple[Window, tuple[str, ...]]
 
 
 def not_held(
-    edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
+    edges: Sequence[datetime], keys: Sequence[str], where: Filter, now: datetime
 ) -> dict[Group, dict[Category, RatedUsage]] | None:
     """Return the GPU-hours of every category but held, as ``ledger.sums``; None if too much of the window is not rolled
     up. A filter by anything but cluster and flavor leaves none.
     """
     found: dict[Group, dict[Category, RatedUsage]] = defaultdict(lambda: defaultdict(RatedUsage))
-    if where.keys() - set(KEYS):
+    if filters.keys(where) - set(KEYS):
         return found
     parts, rest = rolled_up.of_fleet(edges, now)
     if rolled_up.is_too_long(rest):
         return None
     for part in [*parts, *(one for piece in rest for one in _from_ledger(piece))]:
         values = {"cluster": part.cluster, "flavor": part.flavor}
-        if part.category != Category.HELD and all(values[key] in kept for key, kept in where.items()):
+        if part.category != Category.HELD and filters.may_keep(where, values):
             names = tuple((values[key] or UNALLOCATED) if key in values else IDLE for key in keys)
             group = Window(edges[part.step - 1], edges[part.step]), names
             price = None if part.price is None else Fraction(part.price)
@@ -45,7 +45,7 @@ def not_held(
 
 def is_known(
     keys: Sequence[str],
-    where: Mapping[str, Collection[str]],
+    where: Filter,
     since: Mapping[str, datetime | None],
     window: Window,
     names: Sequence[str],
@@ -54,11 +54,16 @@ def is_known(
     start on. ``since`` is by cluster. Known is also that a row of other keys than cluster and flavor, or with a filter
     by them, has nothing of it.
     """
-    if where.keys() - set(KEYS) or (set(keys) - set(KEYS) and IDLE not in names):
+    if filters.keys(where) - set(KEYS) or (set(keys) - set(KEYS) and IDLE not in names):
         return True
     values = dict(zip(keys, names, strict=True))
-    clusters = {values["cluster"]} if "cluster" in values else where.get("cluster", since)
+    clusters = [values["cluster"]] if "cluster" in values else [one for one in since if keeps_cluster(where, one)]
     return all((at := since.get(cluster)) is not None and at <= window.start for cluster in clusters)
+
+
+def keeps_cluster(where: Filter, cluster: str) -> bool:
+    """Return whether the filter keeps something of a cluster."""
+    return filters.may_keep(where, {"cluster": cluster})
 
 
 def _from_ledger(rest: Rest) -> Iterator[FleetPart]:

@@ -7,7 +7,7 @@ says, as when it is rolled up.
 
 import json
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -17,21 +17,13 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from portal.core import reading
-from quotas.costs import crowded_gpus, rates, rating
+from quotas.costs import columns, crowded_gpus, filters, rates, rating
+from quotas.costs.filters import UNALLOCATED, Where
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
 from quotas.metering import rolled_up
 
-KEYS = (
-    *("department", "team", "project", "member", "namespace"),
-    *("flavor", "offering", "kind", "allocation", "cluster", "node"),
-)
-UNALLOCATED = "__unallocated__"
-"""OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
-
 PRICE_UNITS = 10**10
 """A price has as many decimal places."""
-SHARED = {"department", "team", "project", "flavor", "offering", "cluster"}
-"""Keys by which hours and days are added up. For others the hours of each account are read."""
 
 # What is rolled up has no bounds to cut. The rest is read from the ledger, by what its price depends on, with the cut
 # in place of the step; the row of cut 0 has the moments of all cuts, and all prices.
@@ -107,20 +99,16 @@ class Sum(NamedTuple):
         return RatedUsage(hours, unpriced, Fraction(self.cost, self.per_gpu_hour * PRICE_UNITS))
 
 
-def sums(
-    edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
-) -> list[Sum]:
-    """Return the usage until `now` by `keys` (of KEYS) in each window between two `edges`, in one query.
+def sums(edges: Sequence[datetime], keys: Sequence[str], where: Where, now: datetime) -> list[Sum]:
+    """Return the usage until `now` by `keys` (of `columns`) in each window between two `edges`, in one query.
 
-    `edges` are at least two moments in order. Groups without usage are absent. `where` keeps rows whose key has one of
-    the values given: an empty collection keeps none. Whole hours are read from the roll-ups, unless they have changed
-    since, and the rest from the ledger.
+    `edges` are at least two moments in order. Groups without usage are absent. Whole hours are read from the roll-ups,
+    unless they have changed since, and the rest from the ledger.
     """
-    words = {
-        "columns": "".join(f", {_column(key)}" for key in keys),
-        "conditions": "".join(f" AND {_column(key)} = ANY(%({key})s)" for key in where),
-    }
-    with_days = {*keys, *where} <= SHARED
+    kept = filters.as_filter(where)
+    condition, parameters = columns.condition(kept)
+    words = {"columns": "".join(f", {columns.column(key)}" for key in keys), "conditions": f" AND {condition}"}
+    with_days = {*keys, *filters.keys(kept)} <= columns.SHARED
     rows = [rolled_up.DAYS, rolled_up.HOURS] if with_days else [rolled_up.ACCOUNTS]
     query = _QUERY.format(
         pieces=rolled_up.PIECES,
@@ -134,7 +122,7 @@ def sums(
     query += "".join(_ROLLED_UP.format(rows=each, **words) for each in rows)
     bounds = rolled_up.bounds(edges, now, with_days=with_days)
     with connection.cursor() as cursor:
-        cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
+        cursor.execute(query, bounds | parameters)
         fetched = cursor.fetchall()
     found = [row for row in fetched if row[4] is None]
     found += _at_their_prices(edges, [row for row in fetched if row[4] is not None])
@@ -184,9 +172,3 @@ def _added_up(edges: Sequence[datetime], rows: Sequence[Row]) -> list[Sum]:
 
 def _price_units(price: str | Fraction) -> int:
     return int(Fraction(price) * PRICE_UNITS)
-
-
-def _column(key: str) -> str:
-    if key not in KEYS:
-        raise ValueError(f"{key!r} is no key of the ledger")
-    return "total.holder_id::text" if key == "allocation" else f"total.{key}"

@@ -1,13 +1,14 @@
 """What was charged for times in which nobody recorded what a cluster did."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from portal.core import clock
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import ledger
+from quotas.costs import filters, fleet_costs, ledger
+from quotas.costs.filters import EVERYTHING, Where
 from quotas.costs.rating import RatedUsage, Window
 from quotas.metering import outages
 
@@ -30,23 +31,22 @@ class OutageShare:
     charged: RatedUsage
 
 
-def visible_share(user: User, window: Window, where: Mapping[str, Collection[str]] | None = None) -> OutageShare:
+def visible_share(user: User, window: Window, where: Where = EVERYTHING) -> OutageShare:
     """Return the outages and what of the costs that `user` may read is charged for them, with the filter of `costs`;
     two queries and one for each cluster that had an outage.
     """
-    kept = {key: set(values) for key, values in (where or {}).items()}
+    kept = filters.as_filter(where)
     if not access.sees_all(user):
-        teams = set(access.visible_teams(user).values_list("slug", flat=True))
-        kept["team"] = kept.get("team", teams) & teams
+        kept = filters.both(kept, {"team": list(access.visible_teams(user).values_list("slug", flat=True))})
     now = clock.now()
     spans = outages.spans(window.start, min(window.end, now))
     charged = RatedUsage()
     for cluster, found in spans.items():
-        if cluster not in kept.get("cluster", {cluster}):
+        if not fleet_costs.keeps_cluster(kept, cluster):
             continue
         starts = {start for start, _ in found}
         edges = sorted({*chain.from_iterable(found)})
-        sums = ledger.sums(edges, (), kept | {"cluster": {cluster}}, now)
+        sums = ledger.sums(edges, (), filters.both(kept, {"cluster": [cluster]}), now)
         charged += sum((one.usage for one in sums if one.window.start in starts), RatedUsage())
     listed = [Outage(cluster, Window(*span)) for cluster, found in spans.items() for span in found]
     return OutageShare(sorted(listed, key=lambda one: (one.window.start, one.cluster)), charged)

@@ -2,23 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby, pairwise
 from typing import Any
 from uuid import UUID
 
 from portal.core import clock, money
-from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import fleet_costs, ledger, rates, rating, steps
+from quotas.costs import columns, filters, fleet_costs, ledger, rates, rating, run_rates, steps
 from quotas.costs.calendar import UTC_CALENDAR, Calendar
+from quotas.costs.filters import EVERYTHING, Where
 from quotas.costs.fleet_costs import Group
 from quotas.costs.models import Price
 from quotas.costs.rating import RatedUsage, Rates, Usage, Window
+from quotas.costs.run_rates import Metric
 from quotas.costs.steps import Step
 from quotas.metering import charged_intervals, ledger_starts
 from quotas.metering.held_intervals import HeldInterval
@@ -44,6 +46,16 @@ NO_CHARGE = Charge(reserved=Fraction(0), used=Fraction(0), unpriced=Fraction(0),
 
 
 @dataclass(frozen=True)
+class Past:
+    """What a row was in the window before. Zero if it was not there."""
+
+    gpu_hours: str = "0.000000"
+    unpriced_gpu_hours: str = "0"
+    cost: str | None = "0.0000"
+    total: str | None = "0.0000"
+
+
+@dataclass(frozen=True)
 class CostRow:
     """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
 
@@ -51,6 +63,9 @@ class CostRow:
     without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
     are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
     recorded, or if too much is not rolled up yet. `unpriced_idle_gpu_hours` are those of them without a price.
+
+    `properties` are the values of the keys. `previous` and `change`, the difference of the totals, are None unless the
+    row is compared with the window before.
     """
 
     name: str
@@ -67,6 +82,9 @@ class CostRow:
     variance: str | None = "0"
     unpriced_idle_gpu_hours: str | None = "0"
     shared_cost: str = "0"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    previous: Past | None = None
+    change: str | None = None
 
 
 COLUMNS = {
@@ -84,7 +102,8 @@ class Costs:
     """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them.
 
     `total` is without the unpriced GPU-hours, and None if those are all there are. `capacity_recorded_since` is by
-    cluster, None where none is recorded; empty for who does not see the whole fleet.
+    cluster, None where none is recorded; empty for who does not see the whole fleet. `previous` are the costs with
+    which these are compared.
     """
 
     window: Window
@@ -94,6 +113,7 @@ class Costs:
     unpriced_gpu_hours: str
     total: str | None
     capacity_recorded_since: Mapping[str, datetime | None]
+    previous: "Costs | None" = None
 
 
 def currency() -> str:
@@ -128,14 +148,16 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
     return dict.fromkeys(holder_ids, NO_CHARGE) | charges(intervals, prices, now)
 
 
-def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime) -> dict[UUID, Charge]:
+def charges(
+    intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime, by: str = "holder_id"
+) -> dict[UUID, Charge]:
     """Return what the holders of the intervals are charged for until `now`, exact; one query if there are any named
-    devices, for the other uses of their GPUs.
+    devices, for the other uses of their GPUs. With `by` the `key`, what each interval is charged.
     """
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
     for row, start, end, gpus in charged_intervals.until(intervals, now):
         usage = Usage(row.flavor, gpus, start, end, is_charged=not row.uncharged)
-        found[row.holder_id].append((usage, row.unused))
+        found[getattr(row, by)].append((usage, row.unused))
     charged = {}
     for key, rows in found.items():
         rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
@@ -144,20 +166,11 @@ def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, no
     return charged
 
 
-def visible_costs(
-    user: User,
-    window: Window,
-    aggregate: Sequence[str],
-    *,
-    step: Step = Step.ALL,
-    calendar: Calendar = UTC_CALENDAR,
-    where: Mapping[str, Collection[str]] | None = None,
-    fleet: bool = False,
-) -> Costs:
+def visible_costs(user: User, window: Window, aggregate: Sequence[str], *, fleet: bool = False, **more: Any) -> Costs:
     """Return `costs` of the teams whose things `user` may read; of the `fleet` only for who sees all of it."""
     sees_all = access.sees_all(user)
     teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, step=step, calendar=calendar, where=where, teams=teams, fleet=fleet and sees_all)
+    return costs(window, aggregate, teams=teams, fleet=fleet and sees_all, **more)
 
 
 def costs(
@@ -166,27 +179,25 @@ def costs(
     *,
     step: Step = Step.ALL,
     calendar: Calendar = UTC_CALENDAR,
-    where: Mapping[str, Collection[str]] | None = None,
+    where: Where = EVERYTHING,
     teams: Collection[str] | None = None,
     now: datetime | None = None,
     fleet: bool = False,
+    metric: Metric = Metric.CUMULATIVE,
 ) -> Costs:
-    """Return usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
+    """Return usage and cost in `window` by the keys in `aggregate` (of `columns`), in two queries.
 
     With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
     cluster and flavor.
 
-    Each `step` of the `calendar` has rows of its own. `where` is {key: values to keep}. `teams` are the slugs whose
-    costs may be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6
-    places and money to 4, so that the rows add up to the sums.
+    Each `step` of the `calendar` has rows of its own. `teams` are the slugs whose costs may be seen, None for all.
+    Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and money to 4, so that the
+    rows add up to the sums. Run-rates (`metric`) of a step add up to that of the step.
     """
-    _check("aggregate", aggregate)
-    kept = {key: set(values) for key, values in (where or {}).items()}
-    _check("filter", list(kept))
-    if teams is not None:
-        kept["team"] = kept.get("team", set(teams)) & set(teams)
+    kept = filters.as_filter(where) if teams is None else filters.both(where, {"team": teams})
+    keys, until = columns.grouped_by(aggregate), now or clock.now()
+    columns.check("filter", filters.keys(kept))
     edges = steps.edges(window, step, calendar)
-    keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
     whole, unit = ledger.total(found, window).usage, currency()
     others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
@@ -197,41 +208,70 @@ def costs(
     found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
     hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
     unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
-    amounts = _rounded([group.cost for group in found], whole.priced_cost, money.MONEY_PLACES)
-    columns = [
-        _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
+    factors = {Window(*bounds): run_rates.factor(metric, Window(*bounds), until) for bounds in pairwise(edges)}
+    amounts = _amounts(found, whole.priced_cost, metric, factors)
+    others_of = [
+        _not_held(
+            others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None,
+            one,
+            factors[one.window],
+        )
         for one in found
     ]
     parts = zip(found, hours, unpriced, amounts, strict=True)
-    rows = [_row(*amount, unit, more) for amount, more in zip(parts, columns, strict=True)]
+    rows = [_row(keys, *amount, unit, more) for amount, more in zip(parts, others_of, strict=True)]
+    total = None if whole.cost is None else whole.cost * run_rates.factor(metric, window, until)
     return Costs(
         window=window,
         currency=unit,
         rows=rows,
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
-        total=None if whole.cost is None else money.text(whole.cost),
-        capacity_recorded_since={one: at for one, at in since.items() if one in kept.get("cluster", since)},
+        total=None if total is None else money.text(total),
+        capacity_recorded_since={one: at for one, at in since.items() if fleet_costs.keeps_cluster(kept, one)},
     )
 
 
-def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
+def _amounts(
+    found: Sequence[ledger.Sum], cost: Fraction, metric: Metric, factors: Mapping[Window, Fraction]
+) -> list[Decimal]:
+    """Return the money of each row, rounded over the whole answer or, of run-rates, over its step."""
+    if metric is Metric.CUMULATIVE:
+        return _rounded([group.cost for group in found], cost, money.MONEY_PLACES)
+    amounts: list[Decimal] = []
+    for window, groups in groupby(found, key=lambda group: group.window):
+        of_step = list(groups)
+        rate = ledger.total(of_step, window).usage.priced_cost * factors[window]
+        amounts += _rounded([group.cost for group in of_step], rate, money.MONEY_PLACES)
+    return amounts
+
+
+def _not_held(
+    others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum, factor: Fraction
+) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
     if not others:
         return {} if others is not None else dict.fromkeys((*COLUMNS.values(), UNPRICED))
     usages = others.get((row.window, row.names), {})
     costs = {COLUMNS[category]: usage.cost for category, usage in usages.items()}
     unpriced = sum((usage.unpriced_gpu_hours for usage in usages.values()), Fraction(0))
-    texts = {name: None if cost is None else money.text(cost) for name, cost in costs.items()}
+    texts = {name: None if cost is None else money.text(cost * factor) for name, cost in costs.items()}
     return {**texts, UNPRICED: money.hours_text(unpriced)}
 
 
 def _row(
-    group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str, others: Mapping[str, Any]
+    keys: Sequence[str],
+    group: ledger.Sum,
+    hours: Decimal,
+    unpriced: Decimal,
+    amount: Decimal,
+    unit: str,
+    others: Mapping[str, Any],
 ) -> CostRow:
     cost = None if group.is_unpriced else str(amount)
     return CostRow(
-        name="/".join(group.names) or "all",
+        name="/".join(group.names) or columns.ALL,
+        properties=dict(zip(keys, group.names, strict=True)),
         window=group.window,
         gpu_hours=str(hours),
         unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
@@ -240,12 +280,6 @@ def _row(
         currency=unit,
         **others,
     )
-
-
-def _check(field: str, keys: Sequence[str]) -> None:
-    unknown = [key for key in keys if key not in ledger.KEYS]
-    if unknown:
-        raise Invalid({field: [f"{', '.join(unknown)} cannot be used. Use any of {', '.join(ledger.KEYS)}."]})
 
 
 def _rounded(amounts: Sequence[int], total: Fraction, places: int) -> list[Decimal]:

@@ -10,7 +10,7 @@ from datetime import date, datetime
 
 from portal.core import rfc3339
 from portal.core.errors import Invalid
-from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of, months_later
+from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of, months_between, months_later
 from quotas.costs.rating import Window
 from quotas.metering.hours import DAY, HOUR
 
@@ -34,6 +34,19 @@ def parse(text: str, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window
     if window.end - window.start > MAX_DAYS * DAY + 2 * HOUR:  # clocks may change between
         raise _invalid(f"It is longer than {MAX_DAYS} days.")
     return window
+
+
+def previous(window: Window, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window:
+    """Return the window before this one: as many months if it is of whole months, as many days if of whole days, else
+    as much time. Of a window that has not ended, as much of the one before as has passed of it.
+    """
+    start, end = window.start - (window.end - window.start), window.start
+    first, last = calendar.day_of(window.start), calendar.day_of(window.end)
+    if (calendar.start_of(first), calendar.start_of(last)) == (window.start, window.end):
+        start = calendar.start_of(first - (last - first))
+        if first.day == last.day == 1:
+            start = calendar.start_of(months_later(first, -months_between(first, last)))
+    return Window(start, min(end, start + (now - window.start)) if window.start < now < window.end else end)
 
 
 def _named(text: str, now: datetime, calendar: Calendar) -> Window | None:

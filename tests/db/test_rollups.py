@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from portal.core import clock
 from quotas.catalog.models import Flavor
 from quotas.costs import ledger, rollups, services
+from quotas.costs.filters import UNALLOCATED
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
 from quotas.metering import accounts, foreign, overtime, parts
@@ -266,7 +267,7 @@ def by_second_calculation(edges: Any, keys: Any, where: Any, now: datetime) -> d
     groups: dict[tuple[str, ...], list[Piece]] = defaultdict(list)
     for piece in shares_by_moment.pieces(now):
         if all(value(piece[0], key) in values for key, values in where.items()):
-            names = tuple(value(piece[0], key) or ledger.UNALLOCATED for key in keys)
+            names = tuple(value(piece[0], key) or UNALLOCATED for key in keys)
             groups[names].append(piece)
     prices = costs_by_moment.prices()
     amounts = {

@@ -7,13 +7,13 @@ import pytest
 from portal.core.errors import Invalid
 from quotas.costs.calendar import Calendar, Weekday, zone
 from quotas.costs.rating import Window
-from quotas.costs.windows import parse
+from quotas.costs.windows import parse, previous
 
 NOW = datetime(2026, 11, 19, 15, 30, tzinfo=UTC)  # a Thursday
 
 
-def day(month: int, number: int, year: int = 2026) -> datetime:
-    return datetime(year, month, number, tzinfo=UTC)
+def day(month: int, number: int, year: int = 2026, hour: int = 0) -> datetime:
+    return datetime(year, month, number, hour, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,30 @@ def test_a_day_whose_midnight_is_skipped_begins_at_its_first_moment():
 def test_a_week_begins_on_the_day_that_is_chosen():
     assert parse("week", NOW, in_zone("UTC", Weekday.SUNDAY)).start == day(11, 15)
     assert parse("lastweek", NOW, in_zone("UTC", Weekday.SATURDAY)) == Window(day(11, 7), day(11, 14))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("yesterday", day(11, 17), day(11, 18)),
+        ("lastweek", day(11, 2), day(11, 9)),
+        ("lastmonth", day(9, 1), day(10, 1)),
+        ("2026-01-01,2027-01-01", day(1, 1, 2025), datetime(2025, 11, 19, 15, 30, tzinfo=UTC)),
+        ("2025-01-01,2026-01-01", day(1, 1, 2024), day(1, 1, 2025)),
+        ("2026-03-01,2026-03-31", day(1, 30), day(3, 1)),
+        ("month", day(10, 1), datetime(2026, 10, 19, 15, 30, tzinfo=UTC)),
+        ("today", day(11, 18), datetime(2026, 11, 18, 15, 30, tzinfo=UTC)),
+        ("2026-11-01T06:00:00Z,2026-11-01T08:00:00Z", day(11, 1, hour=4), day(11, 1, hour=6)),
+        ("2027-01-01,2027-01-02", day(12, 31), day(1, 1, 2027)),
+    ],
+)
+def test_the_window_before(text, start, end):
+    assert previous(parse(text, NOW), NOW) == Window(start, end)
+
+
+def test_the_day_before_one_of_25_hours_has_24():
+    berlin = in_zone("Europe/Berlin")
+    assert hours_of(previous(parse("2026-10-25,2026-10-26", NOW, berlin), NOW, berlin)) == 24
 
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "", "Europe", "../UTC", "/etc/passwd", "localtime", "europe/berlin"])

@@ -67,6 +67,11 @@ def of_list(request: Request, *parts: Any) -> str:
     return f'W/"{digest_of(user.pk, user.platform_role, roles, request.get_full_path(), minute, parts)}"'
 
 
+def of_body(request: Request, *parts: Any) -> str:
+    """Return the weak entity tag of an answer made of `parts`: the same while the same is answered."""
+    return f'W/"{digest_of(request.get_full_path(), parts)}"'
+
+
 def unless_known(request: Request, tag: str, answer: Callable[[], Response]) -> Response:
     """Return the answer with its tag; 304 and no body if the caller has it. Whoever keeps it asks before each use."""
     known = [one.strip() for one in request.headers.get("If-None-Match", "").split(",")]

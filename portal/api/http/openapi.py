@@ -21,7 +21,11 @@ class AutoSchema(openapi.AutoSchema):
     """Declares the parameters of every list."""
 
     def get_override_parameters(self) -> list[Any]:
-        return [*super().get_override_parameters(), *(PAGING if page_of(self.get_response_serializers()) else [])]
+        declared = super().get_override_parameters()
+        if not page_of(self.get_response_serializers()):
+            return declared
+        names = {each.name for each in declared if isinstance(each, OpenApiParameter)}
+        return [*declared, *(each for each in PAGING if each.name not in names)]
 
 
 def page_of(responses: Any) -> Serializer | None:

@@ -90,7 +90,7 @@ class RowsOfPage(NamedTuple, Generic[Row]):
 
 def read_page(request: Request, rows: QuerySet[Row], *ordering: str) -> RowsOfPage[Row]:
     """Return the rows of one page. `ordering` must be unique and have no nulls."""
-    size, cursor = _size(request), _cursor(request, len(ordering))
+    size, cursor = _size(request), cursor_of(request, len(ordering))
     try:
         found = list(_from(rows, ordering, cursor)[: size + 1])
     except (ValueError, OverflowError, ValidationError, DataError) as error:  # a position that is no value
@@ -103,8 +103,8 @@ def read_page(request: Request, rows: QuerySet[Row], *ordering: str) -> RowsOfPa
     before = Cursor(_position(shown[0], ordering), is_before=True) if shown else LAST
     return RowsOfPage(
         rows=shown,
-        next=_url(request, after) if has_next else None,
-        previous=_url(request, before) if has_previous else None,
+        next=address_of(request, after) if has_next else None,
+        previous=address_of(request, before) if has_previous else None,
     )
 
 
@@ -120,8 +120,8 @@ def _size(request: Request) -> int:
     return min(int(raw), MAX_PAGE_SIZE)
 
 
-def _cursor(request: Request, length: int) -> Cursor:
-    """Return the cursor of the request; raise Invalid unless `_url` could have written it."""
+def cursor_of(request: Request, length: int) -> Cursor:
+    """Return the cursor of the request; raise Invalid unless `address_of` could have written it."""
     encoded = request.query_params.get("cursor")
     if encoded is None:
         return FIRST
@@ -136,7 +136,7 @@ def _cursor(request: Request, length: int) -> Cursor:
     return cursor
 
 
-def _url(request: Request, cursor: Cursor) -> str:
+def address_of(request: Request, cursor: Cursor) -> str:
     """Return the URL of the request for the page of `cursor`."""
     here = request.build_absolute_uri()
     if cursor == FIRST:

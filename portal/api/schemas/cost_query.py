@@ -1,39 +1,74 @@
 """The query parameters of costs, which have OpenCost's words."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import TypeVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from portal.api.http.strict import query_value
+from portal.api.http.strict import query_value, query_values
 from portal.core.errors import Invalid
 from quotas.costs import calendar as calendars
-from quotas.costs import windows
+from quotas.costs import columns, filter_grammar, windows
 from quotas.costs.calendar import Calendar, Weekday
 from quotas.costs.rating import Window
+from quotas.costs.reports import CostQuery
+from quotas.costs.run_rates import Metric
 from quotas.costs.steps import Step
 
+T = TypeVar("T")
 WEEKDAYS = {day.name.lower(): day for day in Weekday}
 STEPS = {"true": Step.ALL, "false": Step.DAY, **{step.value: step for step in Step}}
+METRICS = {metric.value: metric for metric in Metric}
+COMPARED = {"": False, "previous": True}
+IDLE = {"separate": True, "share": True, "hide": False}
 ZONE_HELP = "Of the IANA database, such as Europe/Berlin: days, weeks and months are its own, with 23 and 25 hours too."
+AGGREGATE_HELP = f"Of {', '.join(columns.KEYS)} and label:<key>, several with commas; or all."
+IDLE_HELP = "hide: without what nobody is charged for, which platform staff see. share: as separate, for now."
+FILTER_HELP = 'As OpenCost: team:"vision","language"+(kind!:"shared"|label[stage]:"prod").'
+COST_HELP = "Money: of the window, or by hour, day or month (730 hours) at the pace of the time until now."
+COMPARE_HELP = "previous: beside the window before, as long as what has passed of this one."
+FILTER = OpenApiParameter("filter", OpenApiTypes.STR, description=FILTER_HELP)
 TIMES = [
     OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS),
     OpenApiParameter("timezone", OpenApiTypes.STR, default="UTC", description=ZONE_HELP),
     OpenApiParameter("week_start", OpenApiTypes.STR, enum=list(WEEKDAYS), default="monday"),
 ]
-ACCUMULATE = OpenApiParameter(
-    "accumulate", OpenApiTypes.STR, enum=list(STEPS), default="all", description="true: all. false: day."
-)
+PARAMETERS = [
+    *TIMES,
+    OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=AGGREGATE_HELP),
+    OpenApiParameter(
+        "accumulate", OpenApiTypes.STR, enum=list(STEPS), default="all", description="true: all. false: day."
+    ),
+    FILTER,
+    OpenApiParameter("idle", OpenApiTypes.STR, enum=list(IDLE), default="separate", description=IDLE_HELP),
+    OpenApiParameter("cost", OpenApiTypes.STR, enum=list(METRICS), default="cumulative", description=COST_HELP),
+    OpenApiParameter("compare", OpenApiTypes.STR, enum=["previous"], description=COMPARE_HELP),
+]
+
+
+def read(request: Request, now: datetime) -> CostQuery:
+    """Return the question that the query asks; raise Invalid for what cannot be read."""
+    chosen = calendar(request)
+    return CostQuery(
+        window=window(request, now, chosen),
+        keys=tuple(query_values(request, "aggregate") or ["project"]),
+        where=filter_grammar.parse(query_value(request, "filter")),
+        step=_one_of(STEPS, request, "accumulate", "all"),
+        calendar=chosen,
+        metric=_one_of(METRICS, request, "cost", "cumulative"),
+        shows_idle=_one_of(IDLE, request, "idle", "separate"),
+        is_compared=_one_of(COMPARED, request, "compare", ""),
+    )
 
 
 def calendar(request: Request) -> Calendar:
     """Return the calendar that the query chooses."""
-    name, first = query_value(request, "timezone", "UTC"), query_value(request, "week_start", "monday")
-    if first not in WEEKDAYS:
-        raise Invalid({"week_start": [f"Use one of {', '.join(WEEKDAYS)}."]})
+    first = _one_of(WEEKDAYS, request, "week_start", "monday")
     try:
-        return Calendar(calendars.zone(name), WEEKDAYS[first])
+        return Calendar(calendars.zone(query_value(request, "timezone", "UTC")), first)
     except ValueError as error:
         raise Invalid({"timezone": [f"{error}. Use a name such as Europe/Berlin, or UTC."]}) from error
 
@@ -43,9 +78,8 @@ def window(request: Request, now: datetime, calendar: Calendar) -> Window:
     return windows.parse(query_value(request, "window", "7d").replace(" ", "+"), now, calendar)
 
 
-def step(request: Request) -> Step:
-    """Return how long the steps are that have rows of their own."""
-    name = query_value(request, "accumulate", "all").lower()
-    if name not in STEPS:
-        raise Invalid({"accumulate": [f"Use one of {', '.join(STEPS)}."]})
-    return STEPS[name]
+def _one_of(choices: Mapping[str, T], request: Request, name: str, default: str) -> T:
+    value = query_value(request, name, default)
+    if value not in choices:
+        raise Invalid({name: [f"Use one of {', '.join(filter(None, choices))}."]})
+    return choices[value]

@@ -1,134 +1,41 @@
-"""Usage and cost, aggregated by any key of the ledger."""
+"""Usage and cost: grouped by any key of the ledger, as CSV, of GPUs and nodes, and of one allocation."""
 
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterator
+from uuid import UUID
 
+from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
+from rest_framework.decorators import content_negotiation_class
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations.requests import selectors
+from portal.api.http import etag, exports, row_pages
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
-from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import query_value, query_values
-from portal.api.schemas import cost_query
-from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
-from portal.core import clock, money
+from portal.api.http.strict import query_value
+from portal.api.schemas import cost_assets, cost_intervals, cost_query, cost_report
+from portal.core import clock
 from portal.core.errors import Invalid
-from quotas.costs import filters
-from quotas.costs.ledger import KEYS
-from quotas.costs.outages import OutageShare, visible_share
-from quotas.costs.rating import Window
-from quotas.costs.selectors import CostRow, visible_costs
-from quotas.metering import ledger_starts, proofs
-from quotas.metering.balance import Check
-from quotas.metering.hours import HOUR
-from quotas.metering.models import BalanceProof
+from quotas.costs import assets as cards
+from quotas.costs import columns, filter_grammar, filters
+from quotas.costs.holder_costs import of_holder
+from quotas.costs.outages import visible_share
+from quotas.costs.reports import report
+from quotas.costs.selectors import Costs
 
-IDLE = ("separate", "share", "hide")
-IDLE_HELP = "hide: without what nobody is charged for, which platform staff see. share: as separate, for now."
-NOT_HELD_HELP = (
-    'For platform staff, by cluster and flavor; "0" for others. null without a price, if the window begins before '
-    "`capacity_recorded_since`, or until the time is rolled up."
+LIMIT = OpenApiParameter(
+    "limit", OpenApiTypes.INT, default=row_pages.PAGE_SIZE, description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}."
 )
-UNKNOWN_HELP = "null: the hour begins before capacity is recorded."
-
-
-class WindowOut(serializers.Serializer):
-    start = serializers.DateTimeField()
-    end = serializers.DateTimeField()
-
-
-class CostRowOut(serializers.Serializer):
-    name = serializers.CharField(help_text="Values of the keys, joined by /.")
-    window = WindowOut()
-    gpu_hours = serializers.CharField()
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    idle_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    stranded_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    variance = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Negative if more is charged than is.")
-    unpriced_idle_gpu_hours = serializers.CharField(
-        allow_null=True, help_text="Of these columns, without a price: the costs above are without them."
-    )
-    shared_cost = serializers.CharField()
-    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    currency = serializers.CharField()
-
-
-class OutageOut(serializers.Serializer):
-    cluster = serializers.CharField()
-    window = WindowOut()
-
-
-class OutagesOut(serializers.Serializer):
-    results = OutageOut(many=True)
-    gpu_hours = serializers.CharField(help_text="Charged for these times.")
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-
-
-class CapacitySinceOut(serializers.Serializer):
-    cluster = serializers.CharField()
-    since = serializers.DateTimeField(allow_null=True, help_text="null: not recorded yet.")
-
-
-class CostsOut(serializers.Serializer):
-    results = CostRowOut(many=True)
-    currency = serializers.CharField()
-    unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
-    window = WindowOut()
-    outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
-    capacity_recorded_since = CapacitySinceOut(
-        many=True, help_text="For platform staff. Before it only what was held is known. Empty for others."
-    )
-
-
-class FailureOut(serializers.Serializer):
-    check = serializers.ChoiceField(choices=[each.value for each in Check])
-    cluster = serializers.CharField()
-    flavor = serializers.CharField()
-    node = serializers.CharField(help_text="Empty where GPUs are counted over the nodes of a flavor.")
-    name = serializers.CharField(help_text="Of the GPU, the resource, the slot or the Job.")
-    expected = serializers.CharField()
-    found = serializers.CharField()
-    message = serializers.CharField()
-
-
-class ProofOut(serializers.Serializer):
-    window = WindowOut()
-    cluster = serializers.CharField()
-    checked_at = serializers.DateTimeField()
-    balanced = serializers.BooleanField()
-    accounts = serializers.IntegerField(help_text="GPUs, and resources of flavors, that were checked.")
-    capacity_recorded_since = serializers.DateTimeField(allow_null=True, help_text="Of the cluster; null: not yet.")
-    capacity_gpu_hours = serializers.CharField(
-        allow_null=True, help_text=f"The sum of the six parts, if the hour is balanced. {UNKNOWN_HELP}"
-    )
-    held = serializers.CharField()
-    unmanaged = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    unavailable = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    stranded = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    idle = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    variance = serializers.CharField(
-        allow_null=True, help_text=f"Negative if more is charged than there is. {UNKNOWN_HELP}"
-    )
-    failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MAX_FAILURES}.")
-    failure_count = serializers.IntegerField()
+EXPORT_FORMATS = ("csv",)
+BY = ("gpu", "node")
+NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter window, or ask again later."
 
 
 @extend_schema(
-    parameters=[
-        *cost_query.TIMES,
-        OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=f"Of {', '.join(KEYS)}."),
-        cost_query.ACCUMULATE,
-        OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description=IDLE_HELP),
-        OpenApiParameter("filter", OpenApiTypes.STR, description='As OpenCost: team:"vision"+kind:"whole".'),
-    ],
-    responses=CostsOut,
+    parameters=[*cost_query.PARAMETERS, LIMIT, etag.IF_NONE_MATCH],
+    responses={200: cost_report.CostsOut(), 304: etag.UNCHANGED},
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
@@ -136,78 +43,83 @@ def costs(request: Request) -> Response:
     it is not computed yet. Usage without a price has no cost: it is `unpriced_gpu_hours`. What nobody holds is in a row
     named `__idle__` where the keys are others than cluster and flavor.
     """
-    idle = query_value(request, "idle", "separate")
-    if idle not in IDLE:
-        raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
-    user, calendar = current_user(request), cost_query.calendar(request)
-    window = cost_query.window(request, clock.now(), calendar)
-    # In a URL a bare + is a space.
-    where = filters.parse(query_value(request, "filter").replace(" ", "+"))
-    found = visible_costs(
-        user,
-        window,
-        query_values(request, "aggregate") or ["project"],
-        step=cost_query.step(request),
-        calendar=calendar,
-        where=where,
-        fleet=idle != "hide",
-    )
-    return Response(
-        {
-            "results": [_row(row) for row in found.rows],
-            "currency": found.currency,
-            "unpriced_gpu_hours": found.unpriced_gpu_hours,
-            "window": _span(found.window),
-            "outages": _outages(visible_share(user, window, where)),
-            "capacity_recorded_since": [
-                {"cluster": cluster, "since": since} for cluster, since in sorted(found.capacity_recorded_since.items())
-            ],
-        }
-    )
+    place = row_pages.place_of(request)
+    user, query = current_user(request), cost_query.read(request, place.now)
+    found = report(user, query, place.now)
+    page = row_pages.page_of(request, [cost_report.row(each) for each in found.rows], place)
+    body = cost_report.body(found, visible_share(user, query.window, query.where))
+    tag = etag.of_body(request, page["results"], body)
+    return etag.unless_known(request, tag, lambda: Response({**page, **body}))
 
 
-@extend_schema(parameters=cost_query.TIMES, responses=page_schema(ProofOut))
+@extend_schema(
+    parameters=[
+        *cost_query.PARAMETERS,
+        OpenApiParameter("format", OpenApiTypes.STR, enum=EXPORT_FORMATS, default="csv"),
+    ],
+    responses={(200, "text/csv"): OpenApiTypes.STR},
+)
 @api_view(["GET"])
-def proof(request: Request) -> Response:
-    """List the hours that were checked, newest first: their GPU-hours, and the rows that do not add up. For operators
-    and auditors.
+@content_negotiation_class(exports.RouteNegotiation)
+def export(request: Request) -> StreamingHttpResponse:
+    """Stream all rows of /costs as CSV, with a column for each key. No text in it is a spreadsheet formula."""
+    if query_value(request, "format", "csv") not in EXPORT_FORMATS:
+        raise Invalid({"format": [f"Use one of {', '.join(EXPORT_FORMATS)}."]})
+    now = clock.now()
+    query = cost_query.read(request, now)
+    found = report(current_user(request), query, now)
+    lines = _lines(found, columns.grouped_by(query.keys))
+    return StreamingHttpResponse(lines, content_type=exports.CSV, headers=exports.attachment("costs.csv"))
+
+
+@extend_schema(
+    parameters=[
+        *cost_query.TIMES,
+        OpenApiParameter("aggregate", OpenApiTypes.STR, enum=BY, default="gpu"),
+        OpenApiParameter("filter", OpenApiTypes.STR, description=f"By {', '.join(cards.KEYS)}."),
+        LIMIT,
+    ],
+    responses=cost_assets.AssetPage(),
+)
+@api_view(["GET"])
+def assets(request: Request) -> Response:
+    """List GPUs, or nodes, with the parts of their capacity and who held them. For operators and auditors. What a
+    device plugin counts is a row for each flavor and resource.
     """
-    window = cost_query.window(request, clock.now(), cost_query.calendar(request))
-    rows = proofs.in_window(current_user(request), window.start, window.end)
-    since = ledger_starts.capacity_recorded_since()
-    return page(
-        request, rows, lambda found: [_proof(row, since.get(row.cluster_id)) for row in found], "-hour", "cluster_id"
-    )
+    place = row_pages.place_of(request)
+    calendar = cost_query.calendar(request)
+    window = cost_query.window(request, place.now, calendar)
+    by = query_value(request, "aggregate", "gpu")
+    if by not in BY:
+        raise Invalid({"aggregate": [f"Use one of {', '.join(BY)}."]})
+    where = filter_grammar.parse(query_value(request, "filter"))
+    if unknown := sorted(filters.keys(where) - set(cards.KEYS)):
+        raise Invalid({"filter": [f"{', '.join(unknown)} cannot be used here. Use {', '.join(cards.KEYS)}."]})
+    found = cards.in_window(current_user(request), window, where, by_node=by == "node", now=place.now)
+    if found is None:
+        raise Invalid({"window": [NOT_ROLLED_UP]})
+    page = row_pages.page_of(request, found, place)
+    return Response({**page, "results": cost_assets.rows(page["results"]), "window": cost_report.span(window)})
 
 
-def _proof(row: BalanceProof, since: datetime | None) -> dict[str, Any]:
-    names = ("capacity_gpu_hours", "unmanaged", "unavailable", "stranded", "idle", "variance")
-    is_known = since is not None and since <= row.hour
-    return {
-        "window": {"start": row.hour, "end": row.hour + HOUR},
-        "cluster": row.cluster_id,
-        "checked_at": row.checked_at,
-        "balanced": row.balanced,
-        "accounts": row.accounts,
-        "capacity_recorded_since": since,
-        "held": f"{row.held:f}",
-        **{name: f"{getattr(row, name):f}" if is_known else None for name in names},
-        "failures": row.failures,
-        "failure_count": row.failure_count,
-    }
+@extend_schema(parameters=[LIMIT], responses=cost_intervals.IntervalPage())
+@api_view(["GET"])
+def allocation(request: Request, id_: UUID) -> Response:
+    """List what an allocation or a Job held, oldest first: each interval with what it is charged, and with the objects
+    that are the evidence of its bounds.
+    """
+    place = row_pages.place_of(request)
+    user = current_user(request)
+    found = of_holder(user, id_, place.now)
+    if not found.intervals:
+        selectors.get(user, id_)
+    page = row_pages.page_of(request, found.intervals, place)
+    return Response(cost_intervals.body(found) | {**page, "results": cost_intervals.rows(page["results"])})
 
 
-def _outages(found: OutageShare) -> dict[str, Any]:
-    return {
-        "results": [{"cluster": one.cluster, "window": _span(one.window)} for one in found.outages],
-        "gpu_hours": money.hours_text(found.charged.gpu_hours),
-        "cost": amount(found.charged.cost),
-    }
-
-
-def _span(window: Window) -> dict[str, Any]:
-    return {"start": window.start, "end": window.end}
-
-
-def _row(row: CostRow) -> dict[str, Any]:
-    return {**vars(row), "window": _span(row.window)}
+def _lines(found: Costs, keys: list[str]) -> Iterator[str]:
+    yield exports.line(["window_start", "window_end", *keys, *cost_report.AMOUNTS, "currency"])
+    for row in found.rows:
+        bounds = [f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (row.window.start, row.window.end)]
+        names = [exports.cell(row.properties[key]) for key in keys]
+        yield exports.line([*bounds, *names, *cost_report.amounts(row), exports.cell(row.currency)])

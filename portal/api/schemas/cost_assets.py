@@ -1,0 +1,87 @@
+"""GPUs and nodes in REST answers about costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.api.http.pagination import Page
+from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
+from portal.api.schemas.cost_report import WindowOut
+from portal.core import money
+from quotas.costs import assets
+from quotas.costs.assets import Asset, AssetKind
+from quotas.metering.parts import Category
+
+MAX_HOLDERS = 20
+OCCUPANCY_PLACES = 4
+UNKNOWN = "Empty where Kubernetes does not say."
+
+
+class AssetHolderOut(serializers.Serializer):
+    id = serializers.UUIDField(help_text="Of the allocation or the Job.")
+    team = serializers.CharField()
+    project = serializers.CharField()
+    gpu_hours = serializers.CharField()
+    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+
+
+class AssetOut(serializers.Serializer):
+    type = serializers.ChoiceField(list(AssetKind))
+    cluster = serializers.CharField()
+    flavor = serializers.CharField(help_text="Empty before the catalogue knew it.")
+    node = serializers.CharField(help_text=UNKNOWN)
+    name = serializers.CharField(help_text="Of the GPU or the resource; empty for a node.")
+    uuid = serializers.CharField(help_text="Of a GPU, otherwise empty.")
+    capacity_gpu_hours = serializers.CharField(help_text="The sum of the parts.")
+    held = serializers.CharField()
+    unmanaged = serializers.CharField()
+    unavailable = serializers.CharField()
+    stranded = serializers.CharField()
+    idle = serializers.CharField()
+    variance = serializers.CharField(help_text="Negative if more is charged than there is.")
+    occupancy = serializers.CharField(allow_null=True, help_text="held by capacity; null without capacity.")
+    cost = serializers.CharField(allow_null=True, help_text=f"Of what was held. {COST_HELP}")
+    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
+    holders = AssetHolderOut(many=True, help_text=f"At most {MAX_HOLDERS}, who held most first.")
+    holder_count = serializers.IntegerField()
+
+
+class AssetPage(Page):
+    results = AssetOut(many=True)
+    window = WindowOut()
+
+
+def rows(found: Sequence[Asset]) -> list[dict[str, Any]]:
+    """Return assets in an answer."""
+    uuids = assets.uuids(found)
+    return [_row(one, uuids.get(one.key, "")) for one in found]
+
+
+def _row(one: Asset, uuid: str) -> dict[str, Any]:
+    held = one.parts[Category.HELD]
+    holders = sorted(one.holders.items(), key=lambda item: (-item[1].gpu_hours, item[0]))
+    return {
+        "type": one.key.kind.value,
+        "cluster": one.key.cluster,
+        "flavor": one.key.flavor,
+        "node": one.key.node,
+        "name": one.key.name,
+        "uuid": uuid,
+        "capacity_gpu_hours": money.text(one.capacity, money.HOURS_PLACES),
+        **{each.value: money.text(one.parts[each].gpu_hours, money.HOURS_PLACES) for each in Category},
+        "occupancy": None if one.occupancy is None else money.text(one.occupancy, OCCUPANCY_PLACES),
+        "cost": amount(held.cost),
+        "unpriced_gpu_hours": money.hours_text(held.unpriced_gpu_hours),
+        "holders": [
+            {
+                "id": str(holder.id),
+                "team": holder.team,
+                "project": holder.project,
+                "gpu_hours": money.text(usage.gpu_hours, money.HOURS_PLACES),
+                "cost": amount(usage.cost),
+            }
+            for holder, usage in holders[:MAX_HOLDERS]
+        ],
+        "holder_count": len(holders),
+    }

@@ -1,0 +1,135 @@
+"""Costs in REST answers: rows, the outages among them, and how they are compared."""
+
+from datetime import datetime
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.api.http.pagination import Page
+from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
+from portal.core import money
+from quotas.costs.outages import OutageShare
+from quotas.costs.rating import Window
+from quotas.costs.selectors import CostRow, Costs
+
+NOT_HELD_HELP = (
+    'For platform staff, by cluster and flavor; "0" for others. null without a price, if the window begins before '
+    "`capacity_recorded_since`, or until the time is rolled up."
+)
+AMOUNTS = (
+    *("gpu_hours", "unpriced_gpu_hours", "cost", "idle_cost", "stranded_cost", "unavailable_cost", "unmanaged_cost"),
+    *("variance", "unpriced_idle_gpu_hours", "shared_cost", "total", "previous_gpu_hours", "previous_total", "change"),
+)
+"""The columns of an export that are decimal numbers."""
+CHANGE_HELP = "Of the total since the window before; null if either has no price, and without compare=previous."
+PREVIOUS_HELP = "With compare=previous: the same in the window before; zero if there was no such row."
+
+
+class WindowOut(serializers.Serializer):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+
+
+class PastOut(serializers.Serializer):
+    gpu_hours = serializers.CharField()
+    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
+    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
+
+
+class CostRowOut(serializers.Serializer):
+    name = serializers.CharField(help_text="Values of the keys, joined by /.")
+    properties = serializers.DictField(child=serializers.CharField(), help_text="Values by key.")
+    window = WindowOut()
+    gpu_hours = serializers.CharField()
+    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
+    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    idle_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    stranded_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    variance = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Negative if more is charged than is.")
+    unpriced_idle_gpu_hours = serializers.CharField(
+        allow_null=True, help_text="Of these columns, without a price: the costs above are without them."
+    )
+    shared_cost = serializers.CharField()
+    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    currency = serializers.CharField()
+    previous = PastOut(allow_null=True, help_text=PREVIOUS_HELP)
+    change = serializers.CharField(allow_null=True, help_text=CHANGE_HELP)
+
+
+class OutageOut(serializers.Serializer):
+    cluster = serializers.CharField()
+    window = WindowOut()
+
+
+class OutagesOut(serializers.Serializer):
+    results = OutageOut(many=True)
+    gpu_hours = serializers.CharField(help_text="Charged for these times.")
+    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+
+
+class CapacitySinceOut(serializers.Serializer):
+    cluster = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True, help_text="null: not recorded yet.")
+
+
+class CostsOut(Page):
+    results = CostRowOut(many=True)
+    currency = serializers.CharField()
+    gpu_hours = serializers.CharField(help_text="The sum over the rows of all pages.")
+    unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
+    total = serializers.CharField(
+        allow_null=True, help_text="The sum over the rows of all pages; of a run-rate, that of the window."
+    )
+    window = WindowOut()
+    previous_window = WindowOut(allow_null=True, help_text="The window that it is compared with.")
+    previous_total = serializers.CharField(allow_null=True)
+    outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
+    capacity_recorded_since = CapacitySinceOut(
+        many=True, help_text="For platform staff. Before it only what was held is known. Empty for others."
+    )
+
+
+def body(found: Costs, outages: OutageShare) -> dict[str, Any]:
+    """Return the members of an answer beside its page."""
+    return {
+        "currency": found.currency,
+        "gpu_hours": found.gpu_hours,
+        "unpriced_gpu_hours": found.unpriced_gpu_hours,
+        "total": found.total,
+        "window": span(found.window),
+        "previous_window": span(found.previous.window) if found.previous else None,
+        "previous_total": found.previous.total if found.previous else None,
+        "outages": _outages(outages),
+        "capacity_recorded_since": [
+            {"cluster": cluster, "since": since} for cluster, since in sorted(found.capacity_recorded_since.items())
+        ],
+    }
+
+
+def row(found: CostRow) -> dict[str, Any]:
+    """Return a row of an answer."""
+    return {**vars(found), "window": span(found.window), "previous": vars(found.previous) if found.previous else None}
+
+
+def amounts(found: CostRow) -> list[str]:
+    """Return the amounts of a row in the order of AMOUNTS; what is not known is empty."""
+    past = found.previous
+    before = [past.gpu_hours, past.total] if past else ["", ""]
+    values = [*(getattr(found, name) for name in AMOUNTS[:-3]), *before, found.change]
+    return [value or "" for value in values]
+
+
+def span(window: Window) -> dict[str, datetime]:
+    """Return a window in an answer."""
+    return {"start": window.start, "end": window.end}
+
+
+def _outages(found: OutageShare) -> dict[str, Any]:
+    return {
+        "results": [{"cluster": one.cluster, "window": span(one.window)} for one in found.outages],
+        "gpu_hours": money.hours_text(found.charged.gpu_hours),
+        "cost": amount(found.charged.cost),
+    }

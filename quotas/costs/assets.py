@@ -1,0 +1,154 @@
+"""What each GPU, or each node, was in a window: the parts of its capacity, and who held it.
+
+For platform staff: it tells what all teams together use. A resource of the device plugin is counted over the nodes of
+its flavor, since Kubernetes names neither the GPU nor, until a pod runs, the node.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from portal.tenants import access
+from portal.tenants.access import Person
+from quotas.costs import filters, rollups
+from quotas.costs.filters import Filter
+from quotas.costs.rating import RatedUsage, Window, rated
+from quotas.metering import rolled_up
+from quotas.metering.models import CapacityInterval
+from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
+from quotas.metering.rolled_up import Rest
+
+KEYS = ("cluster", "flavor", "node")
+"""The keys by which assets are filtered."""
+_QUERY = """
+    {pieces}
+    SELECT total.cluster, total.flavor, total.is_gpu, CASE WHEN total.is_gpu THEN total.node ELSE '' END, total.name,
+           total.category, total.holder_id, total.team, total.project, total.price, total.denominator, sum(total.amount)
+    FROM {accounts}
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+"""
+
+
+class AssetKind(StrEnum):
+    """What an asset is: a GPU that DRA names, a node of such GPUs, or a resource of the device plugin."""
+
+    GPU = "gpu"
+    NODE = "node"
+    RESOURCE = "resource"
+
+
+class AssetKey(NamedTuple):
+    """``node`` and ``name`` are empty where they are not known, ``name`` also of a node."""
+
+    cluster: str
+    kind: AssetKind
+    flavor: str
+    node: str
+    name: str
+
+
+class Holder(NamedTuple):
+    """Who held a part: an allocation or a Job, of a team and project."""
+
+    id: UUID
+    team: str
+    project: str
+
+
+@dataclass
+class Asset:
+    """The GPU-hours of an asset by category, and what each holder used of it."""
+
+    key: AssetKey
+    parts: dict[Category, RatedUsage] = field(default_factory=lambda: defaultdict(RatedUsage))
+    holders: dict[Holder, RatedUsage] = field(default_factory=lambda: defaultdict(RatedUsage))
+
+    @property
+    def capacity(self) -> Fraction:
+        return sum((part.gpu_hours for part in self.parts.values()), Fraction(0))
+
+    @property
+    def occupancy(self) -> Fraction | None:
+        """Return which part of the capacity was held; None without capacity."""
+        return self.parts[Category.HELD].gpu_hours / self.capacity if self.capacity else None
+
+
+class _Part(NamedTuple):
+    key: AssetKey
+    category: Category
+    holder: Holder | None
+    usage: RatedUsage
+
+
+def in_window(user: Person, window: Window, where: Filter, *, by_node: bool, now: datetime) -> list[Asset] | None:
+    """Return the assets until `now` by their keys, in two queries; None if too much of the window is not rolled up.
+
+    Raises Forbidden for everybody but platform staff.
+    """
+    access.require(user, "platform.view", None)
+    edges = [window.start, window.end]
+    _, rest = rolled_up.of_fleet(edges, now)
+    if rolled_up.is_too_long(rest):
+        return None
+    found: dict[AssetKey, Asset] = {}
+    for part in [*_rolled_up(edges, now), *(part for piece in rest for part in _from_ledger(piece))]:
+        key = part.key
+        if not filters.may_keep(where, {"cluster": key.cluster, "flavor": key.flavor, "node": key.node}):
+            continue
+        if by_node and key.kind is AssetKind.GPU:
+            key = key._replace(kind=AssetKind.NODE, name="")
+        asset = found.setdefault(key, Asset(key))
+        asset.parts[part.category] += part.usage
+        if part.category is Category.HELD and part.holder:
+            asset.holders[part.holder] += part.usage
+    return [found[key] for key in sorted(found)]
+
+
+def uuids(assets: Iterable[Asset]) -> dict[AssetKey, str]:
+    """Return the UUIDs of GPUs, as they were recorded last; one query."""
+    gpus = {(one.key.cluster, one.key.node, one.key.name): one.key for one in assets if one.key.kind is AssetKind.GPU}
+    rows = CapacityInterval.objects.filter(kind=CapacityInterval.Kind.GPU, node__in={node for _, node, _ in gpus})
+    found = {}
+    for cluster, node, name, uuid in rows.order_by("start").values_list("cluster", "node", "name", "uuid"):
+        if key := gpus.get((cluster, node, name)):
+            found[key] = uuid
+    return found
+
+
+def _rolled_up(edges: Sequence[datetime], now: datetime) -> Iterator[_Part]:
+    query = _QUERY.format(pieces=rolled_up.PIECES, accounts=rolled_up.ACCOUNTS)
+    with connection.cursor() as cursor:
+        cursor.execute(query, rolled_up.bounds(edges, now, with_days=False))
+        fetched = cursor.fetchall()
+    for cluster, flavor, is_gpu, node, name, category, *holder, price, denominator, amount in fetched:
+        usage = _rated(amount, denominator, price)
+        yield _Part(_key(cluster, flavor, node if is_gpu else "", name), Category(category), _holder(*holder), usage)
+
+
+def _from_ledger(rest: Rest) -> Iterator[_Part]:
+    ledger = rollups.read(rest.cluster, rest.start, rest.end)
+    for row in rollups.rows(ledger, rest.start, rest.end):
+        key = _key(rest.cluster, row.flavor, row.node if row.is_gpu else "", row.name)
+        holder = _holder(row.holder_id, row.team, row.project)
+        yield _Part(key, Category(row.category), holder, _rated(row.amount, row.denominator, row.price))
+
+
+def _key(cluster: str, flavor: str, node: str, name: str) -> AssetKey:
+    return AssetKey(cluster, AssetKind.GPU if node else AssetKind.RESOURCE, flavor, node, name)
+
+
+def _holder(id_: UUID | None, team: str, project: str) -> Holder | None:
+    return None if id_ is None else Holder(id_, team, project)
+
+
+def _rated(amount: Decimal, denominator: Decimal, price: Decimal | None) -> RatedUsage:
+    hours = Fraction(amount) / Fraction(denominator) / MICROSECONDS_PER_HOUR
+    return rated(hours, None if price is None else Fraction(price))

@@ -1,0 +1,54 @@
+"""Compares the costs of a window with those of the window before it, row by row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+from portal.core import money
+from quotas.costs.rating import Window
+from quotas.costs.selectors import CostRow, Costs, Past
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The bounds of the steps of a window and of the window before it. Steps are compared by their place."""
+
+    now: Sequence[datetime]
+    before: Sequence[datetime]
+
+
+def compared(costs: Costs, before: Costs, edges: Edges) -> Costs:
+    """Return the costs with what each row was in the window before. Rows that were only there are added, as nothing
+    used now; those of a step that the window lacks are left out.
+    """
+    place_of, place_before = ({start: place for place, start in enumerate(each)} for each in (edges.now, edges.before))
+    former = {(place_before[row.window.start], row.name): row for row in before.rows}
+    seen = {(place_of[row.window.start], row.name) for row in costs.rows}
+    rows = [_with_past(row, former.get((place_of[row.window.start], row.name))) for row in costs.rows]
+    for (place, name), past in former.items():
+        if place < len(edges.now) - 1 and (place, name) not in seen:
+            window = Window(edges.now[place], edges.now[place + 1])
+            rows.append(_with_past(_nothing_used(past, window), past))
+    rows.sort(key=lambda row: (row.window.start, -Decimal(row.total or 0)))
+    return replace(costs, rows=rows, previous=before)
+
+
+def _with_past(row: CostRow, past: CostRow | None) -> CostRow:
+    was = Past() if past is None else Past(past.gpu_hours, past.unpriced_gpu_hours, past.cost, past.total)
+    change = None if row.total is None or was.total is None else Decimal(row.total) - Decimal(was.total)
+    return replace(row, previous=was, change=None if change is None else money.text(change))
+
+
+def _nothing_used(past: CostRow, window: Window) -> CostRow:
+    nothing = money.text(0)
+    return CostRow(
+        name=past.name,
+        properties=past.properties,
+        window=window,
+        gpu_hours=money.text(0, money.HOURS_PLACES),
+        unpriced_gpu_hours=money.hours_text(0),
+        cost=nothing,
+        total=nothing,
+        currency=past.currency,
+    )

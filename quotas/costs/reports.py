@@ -1,0 +1,52 @@
+"""Answers a question about costs: which window, grouped and filtered how, and compared with what."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.tenants.models import User
+from quotas.costs import comparison, steps, windows
+from quotas.costs.calendar import UTC_CALENDAR, Calendar
+from quotas.costs.comparison import Edges
+from quotas.costs.filters import EVERYTHING, Where
+from quotas.costs.rating import Window
+from quotas.costs.run_rates import Metric
+from quotas.costs.selectors import Costs, visible_costs
+from quotas.costs.steps import Step
+
+
+@dataclass(frozen=True)
+class CostQuery:
+    """A question about costs. `shows_idle` is whether what nobody is charged for is shown to who may see it."""
+
+    window: Window
+    keys: tuple[str, ...] = ("project",)
+    where: Where = EVERYTHING
+    step: Step = Step.ALL
+    calendar: Calendar = UTC_CALENDAR
+    metric: Metric = Metric.CUMULATIVE
+    shows_idle: bool = True
+    is_compared: bool = False
+
+
+def report(user: User, query: CostQuery, now: datetime) -> Costs:
+    """Return the costs that `user` may see, as of `now`; those of two windows in twice as many queries."""
+    found = _costs(user, query, query.window, now)
+    if not query.is_compared:
+        return found
+    before = windows.previous(query.window, now, query.calendar)
+    edges = [steps.edges(window, query.step, query.calendar) for window in (query.window, before)]
+    return comparison.compared(found, _costs(user, query, before, now), Edges(*edges))
+
+
+def _costs(user: User, query: CostQuery, window: Window, now: datetime) -> Costs:
+    return visible_costs(
+        user,
+        window,
+        query.keys,
+        fleet=query.shows_idle,
+        step=query.step,
+        calendar=query.calendar,
+        where=query.where,
+        metric=query.metric,
+        now=now,
+    )

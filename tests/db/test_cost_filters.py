@@ -1,0 +1,44 @@
+"""Filters keep in SQL what they keep in Python."""
+
+from random import Random
+
+import pytest
+
+from quotas.costs import rollups, selectors
+from quotas.costs.filters import And, Comparison, Filter, Operator, Or, may_keep
+from quotas.costs.rating import Window
+from tests.support.clusters import LOCAL
+from tests.support.quotas import cluster, hour, used
+
+pytestmark = pytest.mark.django_db
+TEAMS, MEMBERS = ("vision", "vision_2", "vis%on", "language"), ("ada", "grace", "d\\a", "")
+ROWS = [{"team": team, "member": member} for team in TEAMS for member in MEMBERS]
+PIECES = ("a", "vis", "%", "_", "on", "\\", "", "vision", "ada", "__unallocated__")
+
+
+def some_filter(random: Random, depth: int = 3) -> Filter:
+    if depth == 0 or random.random() < 0.3:
+        values = random.choices(PIECES, k=random.randrange(3))
+        return Comparison(
+            random.choice(("team", "member")), random.choice(list(Operator)), values, random.random() < 0.3
+        )
+    parts = tuple(some_filter(random, depth - 1) for _ in range(random.randrange(4)))
+    return random.choice((And, Or))(parts)
+
+
+@pytest.fixture
+def usage():
+    cluster()
+    for row in ROWS:
+        used(hour(0), hour(1.5), **row)
+
+
+def test_sql_keeps_what_python_keeps(usage):
+    for is_rolled_up in (False, True):
+        if is_rolled_up:
+            rollups.roll_up(LOCAL, hour(0), hour(1))
+        for seed in range(60):
+            where = some_filter(Random(seed))
+            found = selectors.costs(Window(hour(0), hour(2)), ["team", "member"], where=where, now=hour(2))
+            expected = {f"{row['team']}/{row['member'] or '__unallocated__'}" for row in ROWS if may_keep(where, row)}
+            assert {row.name for row in found.rows} == expected, where
