@@ -1,6 +1,5 @@
-"""The commands offerings, queue and costs."""
+"""The commands offerings and queue."""
 
-from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +10,7 @@ from portal.cli.client import Client
 from portal.cli.errors import CommandError
 from portal.cli.hints import in_commands
 from portal.cli.lookup import complete_project, complete_team
-from portal.cli.output import Columns, moment, say, say_rows, table, with_client
+from portal.cli.output import Columns, say, say_rows, table, with_client
 
 COLUMNS: Columns = {
     "OFFERING": itemgetter("id"),
@@ -72,32 +71,6 @@ def queue(client: Client, team: str | None) -> None:
             + table(("PLACE", "KIND", "NAME", "PROJECT", "REQUESTS", "WHY"), rows, "The queue is empty.")
         ),
     )
-
-
-@click.command()
-@click.option(
-    "--window", default="7d", show_default=True, help="today, yesterday, 7d, lastweek, month, lastmonth, t0,t1"
-)
-@click.option("--aggregate", default="project", show_default=True, help="Keys, with commas.")
-@click.option("--filter", "only", help='As OpenCost: team:"vision"+kind:"whole".')
-@click.option("--daily", is_flag=True, help="A row per day.")
-@with_client
-def costs(client: Client, *, window: str, aggregate: str, only: str | None, daily: bool) -> None:
-    """Show what was used and what it cost."""
-    found = client.get("costs", window=window, aggregate=aggregate, filter=only, accumulate="false" if daily else None)
-    rows = [
-        (
-            moment(row["window"]["start"]),
-            row["name"],
-            row["gpu_hours"],
-            amounts.cost(row["total"], row["currency"], row["unpriced_gpu_hours"]),
-        )
-        for row in found["results"]
-    ]
-    head = ("FROM", aggregate.upper(), "GPU-HOURS", "COST")
-    unpriced = found["unpriced_gpu_hours"]
-    incomplete = f"\nCosts are {amounts.left_out(unpriced)}." if Decimal(unpriced) else ""
-    say(client, found, lambda: table(head, rows, "Nothing was used.") + incomplete)
 
 
 def _node_share(row: dict[str, Any]) -> dict[str, Any]:

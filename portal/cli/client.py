@@ -58,7 +58,25 @@ class Client:
                 return rows[:most]
             page = self._call("GET", page["next"])
 
+    def whole(self, path: str, **query: Any) -> dict[str, Any]:
+        """Return the answer of a list with the rows of all its pages."""
+        found = page = self.get(path, **query)
+        while page["next"]:
+            page = self._call("GET", page["next"])
+            found["results"] += page["results"]
+        return {**found, "next": None}
+
+    def text(self, path: str, **query: Any) -> str:
+        """Return an answer that is no JSON."""
+        answer = self._answer("GET", path, params={key: value for key, value in query.items() if value})
+        if not answer.ok:
+            self._body(answer)
+        return answer.text
+
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        return self._body(self._answer(method, path, **options))
+
+    def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
         url = path if path.startswith(self._url) else f"{self._url}/{path}"
         for again in range(self._tries):
             is_last = again == self._tries - 1
@@ -78,7 +96,7 @@ class Client:
             if is_last or not _is_busy(answer):
                 break
             time.sleep(_pause(answer))
-        return self._body(answer)
+        return answer
 
     def _body(self, answer: requests.Response) -> dict[str, Any]:
         try:

@@ -18,15 +18,16 @@ Named = tuple[str, str]
 """The kind of a row in `-o name`, and the field that identifies it."""
 
 
-def with_client(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option `--output` to a command, and pass the client of the configured portal as first argument."""
+def with_client(command: Callable[..., None], *formats: str) -> Callable[..., None]:
+    """Add the option `--output` to a command, and pass the client of the configured portal as first argument.
+    ``formats`` are those that only this command has.
+    """
 
-    @output_option
     @wraps(command)
     def wrapper(*args: Any, output: Output, **kwargs: Any) -> None:
         command(Client(config.load(), output=output), *args, **kwargs)
 
-    return wrapper
+    return output_option(wrapper, *formats)
 
 
 def say(client: Client, answer: Any, text: Callable[[], str], named: Named | None = None) -> None:
