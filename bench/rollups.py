@@ -16,7 +16,7 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from bench import parquet, recording, usage_year
+from bench import cost_questions, parquet, recording, usage_year
 from bench.catalogue import throw_away_database
 from bench.statistics import compare, percentile
 from bench.usage_year import END, MONTHS, execute
@@ -58,6 +58,7 @@ def measure(rounds: int, rows: int) -> dict[str, Any]:
             "queries": {
                 name: _measure(step, edges, keys, files, rounds, rows) for name, step, edges, keys in QUESTIONS
             },
+            "rest": cost_questions.measure(rounds, _series),
             "recording": recorded,
         }
 
