@@ -17,7 +17,7 @@ WORDS = "at most 63 letters, digits, dots, dashes and underscores, with a letter
 def is_key(text: str) -> bool:
     """Return whether a label may have this key."""
     found = _KEY.fullmatch(text)
-    return bool(found) and len(found["prefix"] or "") <= MAX_PREFIX
+    return found is not None and len(found["prefix"] or "") <= MAX_PREFIX
 
 
 def is_value(text: str) -> bool:

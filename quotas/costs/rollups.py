@@ -73,7 +73,7 @@ def read(cluster: str, start: datetime, end: datetime) -> Ledger:
     fields = [name for name in Holder._fields if name not in ("labels", "owner_kind")]
     usage = UsageInterval.objects.filter(within, cluster=cluster, start__lt=end).order_by()
     for key, is_uncharged, labels, *values in usage.values_list("key", "uncharged", "labels", *fields):
-        holders[str(key)] = Holder(*values, labels=tuple(sorted(labels.items())))
+        holders[str(key)] = Holder(*values)._replace(labels=tuple(sorted(labels.items())))
         if is_uncharged:
             uncharged.add(str(key))
     foreign = ForeignUse.objects.filter(within, cluster=cluster, start__lt=end).order_by()

@@ -5,6 +5,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from portal.core.errors import Invalid
+from quotas.costs import windows
 from quotas.costs.calendar import ONE_DAY, UTC_CALENDAR, Calendar, month_of, months_later
 from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
@@ -26,6 +27,8 @@ def edges(window: Window, step: Step, calendar: Calendar = UTC_CALENDAR) -> list
     """Return the bounds of the window and the starts of the steps between them, in order. Raises Invalid if there are
     more than MAX_STEPS.
     """
+    if step is not Step.ALL:
+        windows.check_years(window)
     if step is Step.HOUR and window.end - window.start > MAX_STEPS * HOUR:
         raise Invalid({"accumulate": [f"Choose a window of at most {MAX_STEPS} hours, or accumulate by day."]})
     inner = {moment for moment in _starts(window, step, calendar) if window.start < moment < window.end}

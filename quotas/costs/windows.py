@@ -29,17 +29,22 @@ def parse(text: str, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window
     window = _named(text, now, calendar) or _pair(text, calendar)
     if window.end <= window.start:
         raise _invalid("It ends before it starts.")
-    if window.start.year < FIRST_YEAR or window.end.year > LAST_YEAR:
-        raise _invalid(f"It is not between the years {FIRST_YEAR} and {LAST_YEAR}.")
     if window.end - window.start > MAX_DAYS * DAY + 2 * HOUR:  # clocks may change between
         raise _invalid(f"It is longer than {MAX_DAYS} days.")
     return window
+
+
+def check_years(window: Window) -> None:
+    """Raise Invalid unless a calendar has the days, weeks and months of the window, and of the one before it."""
+    if window.start.year < FIRST_YEAR or window.end.year > LAST_YEAR:
+        raise _invalid(f"It is not between the years {FIRST_YEAR} and {LAST_YEAR}.")
 
 
 def previous(window: Window, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window:
     """Return the window before this one: as many months if it is of whole months, as many days if of whole days, else
     as much time. Of a window that has not ended, as much of the one before as has passed of it.
     """
+    check_years(window)
     start, end = window.start - (window.end - window.start), window.start
     first, last = calendar.day_of(window.start), calendar.day_of(window.end)
     if (calendar.start_of(first), calendar.start_of(last)) == (window.start, window.end):

@@ -1,6 +1,7 @@
 """Every list of the API, read one row at a time to its end and back, as each role: the same rows as on one page."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.support import access_matrix
 from tests.support.clusters import make_cluster
 from tests.support.fleet import allocate
 from tests.support.queued import job
+from tests.support.quotas import used
 from tests.support.world import World, world
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +44,10 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             job(name, mine.namespace)
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
+        now, hour = clock.now(), timedelta(hours=1)
+        used(now - 2 * hour, now - hour, 1, made.allocation.pk)
+        used(now - hour, now, 1, made.allocation.pk, project="vision-serve")
+        used(now - 2 * hour, now, flavor="h100", offering="h100/whole")
         yield made
 
 

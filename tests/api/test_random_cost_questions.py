@@ -6,6 +6,7 @@ from datetime import datetime
 from fractions import Fraction
 from io import StringIO
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.support.quotas import cluster, hour
 
 QUESTIONS, BY_COMMAND = 200, 40
 LAST_DIGIT = Fraction(1, 10_000)
+"""Of money. A row is rounded up or down, so that all add up to the rounded sum: less than two units off."""
 
 
 @pytest.fixture
@@ -41,8 +43,8 @@ def compared(asked: Question, expected, results) -> Fraction:
         seen[cost_questions.step_of(asked, start), row["name"]] = Fraction(row["gpu_hours"]), Fraction(row["total"])
     assert seen.keys() == expected.keys(), asked.query
     for key, (hours, cost) in expected.items():
-        assert abs(seen[key][0] - hours) < LAST_DIGIT / 100, (asked.query, key)
-        assert abs(seen[key][1] - cost) < LAST_DIGIT, (asked.query, key)
+        assert abs(seen[key][0] - hours) < 2 * LAST_DIGIT / 100, (asked.query, key)
+        assert abs(seen[key][1] - cost) < 2 * LAST_DIGIT, (asked.query, key)
     return sum((cost for _, cost in seen.values()), Fraction(0))
 
 
@@ -73,7 +75,7 @@ def test_rest_and_csv_say_what_the_intervals_do(rows, team):
             exact = sum((cost for _, cost in expected.values()), Fraction(0))
             assert total == Fraction(body["total"]), asked.query
             assert abs(total - exact) <= LAST_DIGIT / 2, asked.query
-        exported = api.get("/api/v1/costs/export", asked.query | {"idle": "hide"})
+        exported: Any = api.get("/api/v1/costs/export", asked.query | {"idle": "hide"})
         lines = list(csv.DictReader(StringIO(b"".join(exported.streaming_content).decode())))
         assert compared(asked, expected, named(lines, asked.keys)) == total
 

@@ -30,7 +30,7 @@ def some_filter(random: Random, depth: int = 3) -> Filter:
 def usage():
     cluster()
     for row in ROWS:
-        used(hour(0), hour(1.5), **row)
+        used(hour(0), hour(1.5), team=row["team"], member=row["member"])
 
 
 def test_sql_keeps_what_python_keeps(usage):

@@ -159,6 +159,7 @@ def test_a_row_has_the_shape_of_opencost(flavor):
             cost="1.1000",
             total="1.1000",
             currency="EUR",
+            properties={"project": "vision-train"},
             idle_cost="0",
             stranded_cost="0",
             unavailable_cost="0",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from random import Random
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.support.quotas import hour, used
@@ -78,7 +79,7 @@ def use(random: Random, count: int) -> list[Interval]:
         start = hour(0) + random.randrange(DAYS * 96) * QUARTER
         end, quantity = start + random.randrange(1, 200) * QUARTER, random.randrange(1, 4)
         labels = {key.removeprefix("label:"): value for key, value in values.items() if key[:6] == "label:" and value}
-        named = {key: value for key, value in values.items() if key[:6] != "label:"}
+        named: dict[str, Any] = {key: value for key, value in values.items() if key[:6] != "label:"}
         used(start, end, quantity, flavor=flavor, kind=kind, gpu_share=share, labels=labels, **named)
         values |= {"flavor": flavor, "kind": kind}
         found.append(Interval(values, quantity * share, price, start, end))

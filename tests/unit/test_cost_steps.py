@@ -59,6 +59,15 @@ def test_hours_begin_at_half_past_where_the_time_zone_is_half_an_hour_off():
     assert [moment.minute for moment in found] == [0, 30, 30, 0]
 
 
+@pytest.mark.parametrize("year", [1, 9999])
+def test_days_of_no_calendar_are_refused(year):
+    window = Window(day(1, 1, year=year), day(1, 3, year=year))
+    assert edges(window, Step.ALL, Calendar(zone("America/New_York"))) == [window.start, window.end]
+    with pytest.raises(Invalid) as caught:
+        edges(window, Step.DAY, Calendar(zone("America/New_York")))
+    assert "window" in caught.value.errors
+
+
 def test_too_many_hours_are_refused():
     start = day(1, 1)
     assert len(edges(Window(start, start + MAX_STEPS * timedelta(hours=1)), Step.HOUR)) == MAX_STEPS + 1

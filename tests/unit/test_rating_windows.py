@@ -54,7 +54,7 @@ def test_months_of_any_length_and_the_turn_of_the_year():
         "2026-13-01,2026-14-01",
         "0001-01-01T00:00:00+14:00,today",
         "0001-01-01,9999-12-31",
-        *("0001-01-01,0001-01-02", "9999-12-30,9999-12-31", "88000h", "600w", "7m"),
+        *("88000h", "600w", "7m"),
     ],
 )
 def test_any_other_text_is_answered_with_what_works(text):

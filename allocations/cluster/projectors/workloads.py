@@ -37,10 +37,8 @@ def workload(raw: Raw) -> WorkloadFacts | None:
     }
     if is_ours or job is None:
         return {**facts, "conditions": _without_unevaluated(by_type)}
-    labels = _labels(spec)
-    return {
+    of_job: WorkloadFacts = {
         **facts,
-        **({"labels": labels} if labels else {}),
         "job": job,
         "priority": spec.get("priority", 0),
         "gpu_requests": _gpu_requests(spec),
@@ -49,13 +47,17 @@ def workload(raw: Raw) -> WorkloadFacts | None:
             "admitted": sum(pods.get("count", 1) for pods in admission.get("podSetAssignments", ())),
         },
     }
+    if labels := _labels(spec):
+        of_job["labels"] = labels
+    return of_job
 
 
 def _labels(spec: Raw) -> dict[str, str]:
     """Return the labels of the pods of a Job, as many as a request may have, first by key. Those that Kubernetes and
     Kueue set are left out.
     """
-    found = next(iter(spec.get("podSets", ())), {}).get("template", {}).get("metadata", {}).get("labels") or {}
+    templates = [pods.get("template", {}) for pods in spec.get("podSets", ())[:1]]
+    found = next((template.get("metadata", {}).get("labels") or {} for template in templates), {})
     own = sorted(key for key in found if not key.startswith(SET_BY_CONTROLLERS) and key not in LEGACY_JOB_LABELS)
     return {key: str(found[key]) for key in own[:MAX_LABELS]}
 

@@ -75,7 +75,7 @@ class CapacitySinceOut(serializers.Serializer):
     since = serializers.DateTimeField(allow_null=True, help_text="null: not recorded yet.")
 
 
-class CostsOut(Page):
+class CostPage(Page):
     results = CostRowOut(many=True)
     currency = serializers.CharField()
     gpu_hours = serializers.CharField(help_text="The sum over the rows of all pages.")

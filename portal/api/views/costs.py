@@ -35,7 +35,7 @@ NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter wind
 
 @extend_schema(
     parameters=[*cost_query.PARAMETERS, LIMIT, etag.IF_NONE_MATCH],
-    responses={200: cost_report.CostsOut(), 304: etag.UNCHANGED},
+    responses={200: cost_report.CostPage(), 304: etag.UNCHANGED},
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
