@@ -32,7 +32,7 @@ KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department",
 FLEET_DAYS = 31
 """The most days of which the GPU-hours of the fleet are shown: each is a row for each flavor."""
 UNKNOWN = {
-    "node": "not known: a device plugin names no node",
+    "node": "no node: counted by a device plugin",
     "member": "not known: Jobs submitted with kubectl name nobody",
 }
 

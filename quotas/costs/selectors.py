@@ -188,7 +188,7 @@ def costs(
     """Return usage and cost in `window` by the keys in `aggregate` (of `columns`), in two queries.
 
     With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
-    cluster and flavor.
+    `fleet_costs.KEYS`.
 
     Each `step` of the `calendar` has rows of its own. `teams` are the slugs whose costs may be seen, None for all.
     Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and money to 4, so that the

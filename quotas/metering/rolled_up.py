@@ -90,19 +90,19 @@ ACCOUNTS = _TOTALS_OF.format(name="hour", table="accounthour")
 _FLEET = """
     {pieces}
     {totals}
-    SELECT 0, cluster, '', '', NULL, NULL, NULL, t0, t1 FROM rest
+    SELECT 0, cluster, '', '', NULL, NULL, NULL, t0, t1{no_node} FROM rest
 """
 _TOTALS = """
     SELECT step, total.cluster, total.flavor, total.category, total.price, total.denominator, sum(total.amount),
-           NULL::timestamptz, NULL::timestamptz
+           NULL::timestamptz, NULL::timestamptz{node}
     FROM {rows}
-    GROUP BY step, total.cluster, total.flavor, total.category, total.price, total.denominator
+    GROUP BY step, total.cluster, total.flavor, total.category, total.price, total.denominator{node}
     UNION ALL
 """
 
 
 class FleetPart(NamedTuple):
-    """GPU-hours of a flavor in a step, at one price."""
+    """GPU-hours of a flavor in a step, at one price. ``node`` is empty where it is not known, or was not asked for."""
 
     step: int
     cluster: str
@@ -110,6 +110,7 @@ class FleetPart(NamedTuple):
     category: Category
     price: Decimal | None
     gpu_hours: Fraction
+    node: str = ""
 
 
 class Rest(NamedTuple):
@@ -136,22 +137,30 @@ def bounds(edges: Sequence[datetime], last: datetime, *, with_days: bool = True)
     return {"edges": list(edges), "first": first, "last": last, "days": days}
 
 
-def of_fleet(edges: Sequence[datetime], last: datetime) -> tuple[list[FleetPart], list[Rest]]:
+def of_fleet(edges: Sequence[datetime], last: datetime, *, by_node: bool = False) -> tuple[list[FleetPart], list[Rest]]:
     """Return what is rolled up of the fleet between ``edges`` and until ``last``, and what is not, of the time since
-    each cluster's ledger began.
+    each cluster's ledger began. By node the hours of accounts are read, as the totals have none.
     """
-    totals = "".join(_TOTALS.format(rows=rows) for rows in (DAYS, HOURS))
-    query = _FLEET.format(pieces=PIECES, totals=totals)
+    rows, node, no_node = ((ACCOUNTS,), ", total.node", ", NULL") if by_node else ((DAYS, HOURS), "", "")
+    totals = "".join(_TOTALS.format(rows=each, node=node) for each in rows)
+    query = _FLEET.format(pieces=PIECES, totals=totals, no_node=no_node)
     with connection.cursor() as cursor:
-        cursor.execute(query, bounds(edges, last))
+        cursor.execute(query, bounds(edges, last, with_days=not by_node))
         fetched = cursor.fetchall()
     parts, gaps = [], []
-    for step, cluster, flavor, category, price, denominator, amount, start, end in fetched:
+    for step, cluster, flavor, category, price, denominator, amount, start, end, *node_of in fetched:
         if start is None:
             gpu_hours = Fraction(amount) / Fraction(denominator) / MICROSECONDS_PER_HOUR
-            parts.append(FleetPart(step, cluster, flavor, Category(category), price, gpu_hours))
+            parts.append(FleetPart(step, cluster, flavor, Category(category), price, gpu_hours, *node_of))
         else:
             gaps.append((cluster, start, end))
+    return parts, unread(edges, gaps)
+
+
+def unread(edges: Sequence[datetime], gaps: Sequence[tuple[str, datetime, datetime]]) -> list[Rest]:
+    """Return by step what of the ledger has to be read: clusters and times that are in ``rest`` of ``PIECES``, since
+    each cluster's ledger began.
+    """
     if sum((end - start for _, start, end in gaps), timedelta(0)) > MAX_REST:
         began = ledger_starts.first_hours()
         gaps = [(one, max(start, began[one]), end) for one, start, end in gaps if one in began]
@@ -160,7 +169,7 @@ def of_fleet(edges: Sequence[datetime], last: datetime) -> tuple[list[FleetPart]
         for cluster, start, end in gaps
         for number in range(1, len(edges))
     ]
-    return parts, [one for one in steps if one.start < one.end]
+    return [one for one in steps if one.start < one.end]
 
 
 def is_too_long(rest: Sequence[Rest]) -> bool:

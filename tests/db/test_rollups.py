@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from portal.core import clock
 from quotas.catalog.models import Flavor
-from quotas.costs import ledger, rollups, services
-from quotas.costs.filters import UNALLOCATED
+from quotas.costs import fleet_costs, ledger, rollups, services
+from quotas.costs.filters import EVERYTHING, UNALLOCATED
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
 from quotas.metering import accounts, foreign, overtime, parts
@@ -38,7 +38,7 @@ from quotas.metering.models import (
 )
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support import costs_by_moment, shares_by_moment
-from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record, use_gpu_without_allocation
+from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, hold_pod, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, attribution, hour, used
@@ -176,11 +176,15 @@ class Fleet:
         start, end = sorted((self.moment(), self.moment()))
         return start, end
 
+    def labels(self) -> dict[str, str]:
+        return self.random.choice([{}, {"app": "train"}, {"app": "serve", "example.com/stage": "prod"}])
+
     def events(self) -> list[Any]:
         """Return functions that record one thing each."""
         found: list[Any] = [self._capacity, self._capacity, self._capacity]
         found += [self._hold for _ in range(self.random.randrange(8))]
         found += [self._gpu_hold for _ in range(self.random.randrange(6))]
+        found += [self._pod_hold for _ in range(self.random.randrange(3))]
         found += [self._foreign for _ in range(self.random.randrange(4))]
         self.random.shuffle(found)
         return found
@@ -198,6 +202,7 @@ class Fleet:
             "team": self.random.choice(["vision", "language"]),
             "member": self.random.choice(["ada", "ben", ""]),
             "flavor": self.random.choice(["l40s", "unpriced"]),
+            "labels": self.labels(),
         }
         row = used(start, self.random.choice([end, None]), self.random.randrange(1, 5), **values)
         if self.random.random() < 0.3:
@@ -212,8 +217,15 @@ class Fleet:
             "node": "h100-0",
             "gpu_share": self.random.choice([Fraction(1, 3), Fraction(1, 2), Fraction(4, 7)]),
             "team": self.random.choice(["vision", "language"]),
+            "labels": self.labels(),
         }
         row = metering.open_interval(uuid4(), uuid4(), slot, start, attribution(**values), 1, SEEN)
+        if self.random.random() < 0.8:
+            metering.close_interval(row.key, end, SEEN)
+
+    def _pod_hold(self) -> None:
+        start, end = self.span()
+        row = hold_pod("l40s-1", (start - T0) / HOUR, None, labels=self.labels())
         if self.random.random() < 0.8:
             metering.close_interval(row.key, end, SEEN)
 
@@ -232,7 +244,10 @@ KEY_SETS: Sequence[tuple[Sequence[str], dict[str, list[str]]]] = [
     (("project",), {"team": ["vision"]}),
     (("team",), {"member": ["ada", "ben"]}),
     (("allocation", "kind", "node", "namespace", "cluster"), {}),
+    (("label:app",), {}),
+    (("label:example.com/stage", "flavor"), {"label:app": ["serve"]}),
 ]
+BY_NODE = ("cluster", "flavor", "node")
 
 
 @RANDOM_LEDGERS
@@ -260,6 +275,8 @@ def by_second_calculation(edges: Any, keys: Any, where: Any, now: datetime) -> d
     """Return what ``ledger.sums`` should, from the intervals alone."""
 
     def value(row: UsageInterval, key: str) -> str:
+        if key.startswith("label:"):
+            return row.labels.get(key.removeprefix("label:"), "")
         return (
             str(row.holder_id) if key == "allocation" else str(getattr(row, "cluster_id" if key == "cluster" else key))
         )
@@ -295,6 +312,53 @@ def of_accounts(end: int) -> dict[tuple[str, str], Fraction]:
         for category, amount in parts.gpu_hours(parts.split(account, hour(0), hour(end))).items():
             found[category.value, key.flavor] += amount
     return {key: amount for key, amount in found.items() if amount}
+
+
+@RANDOM_LEDGERS
+@given(seed=st.integers(0, 2**32))
+def test_what_nobody_holds_is_the_same_by_node_whatever_is_rolled_up(seed: int) -> None:
+    made = Fleet(seed)
+    for event in made.events():
+        event()
+    expected = of_nodes()
+    assert not_held(BY_NODE) == expected
+    roll_up(*sorted((made.random.randrange(HOURS), HOURS)))
+    assert not_held(BY_NODE) == expected
+    assert not_held(BY_NODE[:2]) == without_nodes(expected)
+
+
+NotHeld = dict[tuple[tuple[str, ...], str], Fraction]
+"""GPU-hours by names and category."""
+
+
+def not_held(keys: Sequence[str]) -> NotHeld:
+    found = fleet_costs.not_held([hour(0), hour(7), hour(HOURS)], keys, EVERYTHING, hour(HOURS))
+    assert found is not None
+    added: NotHeld = defaultdict(Fraction)
+    for (_, names), usages in found.items():
+        for category, usage in usages.items():
+            added[names, category.value] += usage.gpu_hours
+    return {key: amount for key, amount in added.items() if amount}
+
+
+def of_nodes() -> NotHeld:
+    """Return the same from the accounts, split once over the whole time: of a node what its GPUs were, and what was
+    unmanaged on it.
+    """
+    found: NotHeld = defaultdict(Fraction)
+    for key, account in accounts.read(hour(0), hour(HOURS)).items():
+        for part in parts.split(account, hour(0), hour(HOURS)):
+            node = "l40s-0" if part.category == parts.Category.UNMANAGED and not key.node else key.node
+            if part.category != parts.Category.HELD:
+                found[(key.cluster, key.flavor, node or UNALLOCATED), part.category.value] += part.gpu_hours
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def without_nodes(found: NotHeld) -> NotHeld:
+    added: NotHeld = defaultdict(Fraction)
+    for (names, category), amount in found.items():
+        added[names[:2], category] += amount
+    return {key: amount for key, amount in added.items() if amount}
 
 
 @RANDOM_LEDGERS

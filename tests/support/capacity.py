@@ -39,6 +39,16 @@ def hold_gpu(name: str, start: float, end: float | None, **values: Any) -> Usage
     return row
 
 
+def hold_pod(node: str, start: float, end: float | None, **values: Any) -> UsageInterval:
+    """Record what a pod of a Job holds of the device plugin's l40s: its node is known, and no GPU."""
+    key, slot = uuid4(), f"{LOCAL}/pod:{uuid4()}/nvidia.com/gpu"
+    held = attribution(**{"node": node, "member": ""} | values)
+    row = metering.open_interval(key, uuid4(), slot, hour(start), held, 1, SEEN)
+    if end is not None:
+        metering.close_interval(key, hour(end), SEEN)
+    return row
+
+
 def use_gpu_without_allocation(name: str, start: float, end: float) -> None:
     slot, uid = f"{LOCAL}/h100-0/{name}", str(uuid4())
     use = Use(slot, "h100-0", GPU, name, 1, "ResourceClaim", "trainer", uid, "elsewhere")

@@ -13,8 +13,8 @@ from quotas.costs.rating import Window
 from quotas.costs.selectors import CostRow, Costs
 
 NOT_HELD_HELP = (
-    'For platform staff, by cluster and flavor; "0" for others. null without a price, if the window begins before '
-    "`capacity_recorded_since`, or until the time is rolled up."
+    'For platform staff, by cluster, flavor and node; "0" for others. null without a price, if the window begins '
+    "before `capacity_recorded_since`, or until the time is rolled up."
 )
 AMOUNTS = (
     *("gpu_hours", "unpriced_gpu_hours", "cost", "idle_cost", "stranded_cost", "unavailable_cost", "unmanaged_cost"),

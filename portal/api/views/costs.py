@@ -41,7 +41,7 @@ NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter wind
 def costs(request: Request) -> Response:
     """Return usage and cost of everything the caller may see. Amounts are decimal strings; `shared_cost` is "0", since
     it is not computed yet. Usage without a price has no cost: it is `unpriced_gpu_hours`. What nobody holds is in a row
-    named `__idle__` where the keys are others than cluster and flavor.
+    named `__idle__` where the keys are others than cluster, flavor and node. What has no node is `__unallocated__`.
     """
     place = row_pages.place_of(request)
     user, query = current_user(request), cost_query.read(request, place.now)
