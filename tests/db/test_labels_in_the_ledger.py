@@ -1,12 +1,15 @@
 """Labels of requests and Jobs in the ledger, its roll-ups and costs."""
 
+from fractions import Fraction
+
 import pytest
 
 from allocations.reconcile.mirror_writer import record_observations
-from quotas.costs import filter_grammar, rollups, seeds, selectors
+from quotas.costs import filter_grammar, ledger, rollups, seeds, selectors
 from quotas.costs.rating import Window
 from quotas.metering import overtime
 from quotas.metering.models import AccountHour, UsageInterval
+from tests.support.capacity import GPUS, hold_gpu, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.job_observations import pod, seen, workload
@@ -47,6 +50,26 @@ def test_costs_are_grouped_and_filtered_by_labels(usage, is_rolled_up):
     assert hours(["team"], 'label[app]!:"train"') == {"vision": 4, "language": 1}
     assert hours(["team"], 'label[example.com/stage]<~:"d"') == {"vision": 2}
     assert hours(["label:app"], 'label[app]:"__unallocated__"') == {"__unallocated__": 4}
+
+
+def test_whole_hours_by_label_are_read_from_the_roll_ups_and_are_those_of_the_ledger(team, project):
+    """Three slices of one GPU, together more than it: the last to come is charged what is left."""
+    fleet(team)
+    record(GPUS, 0)
+    for number, (app, share) in enumerate([("train", "4/7"), ("serve", "3/7"), ("train", "1/2")]):
+        values = {"gpu_share": Fraction(share), "labels": {"app": app}, "offering": "h100/mig-x", "kind": "mig"}
+        hold_gpu(f"gpu-0-mig-{number}", number / 4, 3, **values)
+    hold_gpu("gpu-1", 0.5, 2.5)
+    edges = [hour(0), hour(1), hour(3)]
+    from_ledger = usages(edges)
+    assert {names for _, names in from_ledger} == {("train",), ("serve",), ("__unallocated__",)}
+    rollups.roll_up(LOCAL, hour(0), hour(3))
+    UsageInterval.objects.all().delete()
+    assert usages(edges) == from_ledger
+
+
+def usages(edges):
+    return {(one.window, one.names): one.usage for one in ledger.sums(edges, ["label:app"], {}, hour(3))}
 
 
 def test_what_is_held_past_its_end_keeps_its_labels(db):
