@@ -31,9 +31,12 @@ KEYS = ("cluster", "flavor", "node")
 _QUERY = """
     {pieces}
     SELECT total.cluster, total.flavor, total.is_gpu, CASE WHEN total.is_gpu THEN total.node ELSE '' END, total.name,
-           total.category, total.holder_id, total.team, total.project, total.price, total.denominator, sum(total.amount)
+           total.category, total.holder_id, total.team, total.project, total.price, total.denominator,
+           sum(total.amount), NULL::timestamptz, NULL::timestamptz
     FROM {accounts}
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+    UNION ALL
+    SELECT cluster, '', NULL, '', '', '', NULL, '', '', NULL, NULL, NULL, t0, t1 FROM rest
 """
 
 
@@ -89,17 +92,18 @@ class _Part(NamedTuple):
 
 
 def in_window(user: Person, window: Window, where: Filter, *, by_node: bool, now: datetime) -> list[Asset] | None:
-    """Return the assets until `now` by their keys, in two queries; None if too much of the window is not rolled up.
+    """Return the assets until `now` by their keys; None if too much of the window is not rolled up. What is rolled up,
+    and what is not, are of one statement, so that nothing is counted twice.
 
     Raises Forbidden for everybody but platform staff.
     """
     access.require(user, "platform.view", None)
     edges = [window.start, window.end]
-    _, rest = rolled_up.of_fleet(edges, now)
+    parts, rest = _rolled_up(edges, now)
     if rolled_up.is_too_long(rest):
         return None
     found: dict[AssetKey, Asset] = {}
-    for part in [*_rolled_up(edges, now), *(part for piece in rest for part in _from_ledger(piece))]:
+    for part in [*parts, *(part for piece in rest for part in _from_ledger(piece))]:
         key = part.key
         if not filters.may_keep(where, {"cluster": key.cluster, "flavor": key.flavor, "node": key.node}):
             continue
@@ -123,14 +127,19 @@ def uuids(assets: Iterable[Asset]) -> dict[AssetKey, str]:
     return found
 
 
-def _rolled_up(edges: Sequence[datetime], now: datetime) -> Iterator[_Part]:
+def _rolled_up(edges: Sequence[datetime], now: datetime) -> tuple[list[_Part], list[Rest]]:
     query = _QUERY.format(pieces=rolled_up.PIECES, accounts=rolled_up.ACCOUNTS)
     with connection.cursor() as cursor:
         cursor.execute(query, rolled_up.bounds(edges, now, with_days=False))
         fetched = cursor.fetchall()
-    for cluster, flavor, is_gpu, node, name, category, *holder, price, denominator, amount in fetched:
-        usage = _rated(amount, denominator, price)
-        yield _Part(_key(cluster, flavor, node if is_gpu else "", name), Category(category), _holder(*holder), usage)
+    parts, gaps = [], []
+    for cluster, flavor, is_gpu, node, name, category, *holder, price, denominator, amount, start, end in fetched:
+        if start is not None:
+            gaps.append((cluster, start, end))
+            continue
+        key = _key(cluster, flavor, node if is_gpu else "", name)
+        parts.append(_Part(key, Category(category), _holder(*holder), _rated(amount, denominator, price)))
+    return parts, rolled_up.unread(edges, gaps)
 
 
 def _from_ledger(rest: Rest) -> Iterator[_Part]:
