@@ -21,7 +21,7 @@ from portal.tenants.access import Person
 from quotas.costs import filters, rollups
 from quotas.costs.filters import Filter
 from quotas.costs.rating import RatedUsage, Window, rated
-from quotas.metering import rolled_up
+from quotas.metering import ledger_starts, rolled_up
 from quotas.metering.models import CapacityInterval
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
 from quotas.metering.rolled_up import Rest
@@ -68,9 +68,12 @@ class Holder(NamedTuple):
 
 @dataclass
 class Asset:
-    """The GPU-hours of an asset by category, and what each holder used of it."""
+    """The GPU-hours of an asset by category, and what each holder used of it. Of a time before the capacity of its
+    cluster was recorded only what was held is known.
+    """
 
     key: AssetKey
+    is_capacity_known: bool
     parts: dict[Category, RatedUsage] = field(default_factory=lambda: defaultdict(RatedUsage))
     holders: dict[Holder, RatedUsage] = field(default_factory=lambda: defaultdict(RatedUsage))
 
@@ -80,8 +83,9 @@ class Asset:
 
     @property
     def occupancy(self) -> Fraction | None:
-        """Return which part of the capacity was held; None without capacity."""
-        return self.parts[Category.HELD].gpu_hours / self.capacity if self.capacity else None
+        """Return which part of the capacity was held; None without capacity, or if it is not known."""
+        is_known = self.is_capacity_known and self.capacity
+        return self.parts[Category.HELD].gpu_hours / self.capacity if is_known else None
 
 
 class _Part(NamedTuple):
@@ -102,6 +106,7 @@ def in_window(user: Person, window: Window, where: Filter, *, by_node: bool, now
     parts, rest = _rolled_up(edges, now)
     if rolled_up.is_too_long(rest):
         return None
+    known = {one for one, at in ledger_starts.capacity_recorded_since().items() if at and at <= window.start}
     found: dict[AssetKey, Asset] = {}
     for part in [*parts, *(part for piece in rest for part in _from_ledger(piece))]:
         key = part.key
@@ -109,7 +114,7 @@ def in_window(user: Person, window: Window, where: Filter, *, by_node: bool, now
             continue
         if by_node and key.kind is AssetKind.GPU:
             key = key._replace(kind=AssetKind.NODE, name="")
-        asset = found.setdefault(key, Asset(key))
+        asset = found.setdefault(key, Asset(key, key.cluster in known))
         asset.parts[part.category] += part.usage
         if part.category is Category.HELD and part.holder:
             asset.holders[part.holder] += part.usage

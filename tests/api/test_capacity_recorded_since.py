@@ -56,6 +56,13 @@ def test_what_nobody_held_is_unknown_if_the_window_begins_before_capacity_is_rec
     assert row(auditor, FROM_THEN)["idle_cost"] == "36.3000"
 
 
+def test_of_an_asset_only_what_was_held_is_known_before(auditor: User) -> None:
+    [before] = client(auditor).get(f"{URL}/assets?window={BEFORE}").json()["results"]
+    assert ([before[name] for name in (*PARTS, "occupancy")], before["held"]) == ([None] * 7, "20.000000")
+    [since] = client(auditor).get(f"{URL}/assets?window={FROM_THEN}").json()["results"]
+    assert (since["capacity_gpu_hours"], since["idle"], since["occupancy"]) == ("44.000000", "33.000000", "0.2500")
+
+
 def test_it_is_unknown_too_when_it_is_rolled_up(auditor: User) -> None:
     before = answer(auditor, BEFORE)
     rollups.roll_up(LOCAL, hour(0), hour(9))

@@ -16,6 +16,7 @@ from quotas.metering.parts import Category
 MAX_HOLDERS = 20
 OCCUPANCY_PLACES = 4
 UNKNOWN = "Empty where Kubernetes does not say."
+NOT_RECORDED = "null: the window begins before the capacity of the cluster is recorded."
 
 
 class AssetHolderOut(serializers.Serializer):
@@ -33,14 +34,16 @@ class AssetOut(serializers.Serializer):
     node = serializers.CharField(help_text=UNKNOWN)
     name = serializers.CharField(help_text="Of the GPU or the resource; empty for a node.")
     uuid = serializers.CharField(help_text="Of a GPU, otherwise empty.")
-    capacity_gpu_hours = serializers.CharField(help_text="The sum of the parts.")
+    capacity_gpu_hours = serializers.CharField(allow_null=True, help_text=f"The sum of the parts. {NOT_RECORDED}")
     held = serializers.CharField()
-    unmanaged = serializers.CharField()
-    unavailable = serializers.CharField()
-    stranded = serializers.CharField()
-    idle = serializers.CharField()
-    variance = serializers.CharField(help_text="Negative if more is charged than there is.")
-    occupancy = serializers.CharField(allow_null=True, help_text="held by capacity; null without capacity.")
+    unmanaged = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
+    unavailable = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
+    stranded = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
+    idle = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
+    variance = serializers.CharField(
+        allow_null=True, help_text=f"Negative if more is charged than there is. {NOT_RECORDED}"
+    )
+    occupancy = serializers.CharField(allow_null=True, help_text="held by capacity; null without capacity or unknown.")
     cost = serializers.CharField(allow_null=True, help_text=f"Of what was held. {COST_HELP}")
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     holders = AssetHolderOut(many=True, help_text=f"At most {MAX_HOLDERS}, who held most first.")
@@ -60,6 +63,8 @@ def rows(found: Sequence[Asset]) -> list[dict[str, Any]]:
 
 def _row(one: Asset, uuid: str) -> dict[str, Any]:
     held = one.parts[Category.HELD]
+    hours = {each.value: one.parts[each].gpu_hours for each in Category} | {"capacity_gpu_hours": one.capacity}
+    is_known = {name: one.is_capacity_known or name == Category.HELD for name in hours}
     holders = sorted(one.holders.items(), key=lambda item: (-item[1].gpu_hours, item[0]))
     return {
         "type": one.key.kind.value,
@@ -68,8 +73,7 @@ def _row(one: Asset, uuid: str) -> dict[str, Any]:
         "node": one.key.node,
         "name": one.key.name,
         "uuid": uuid,
-        "capacity_gpu_hours": money.text(one.capacity, money.HOURS_PLACES),
-        **{each.value: money.text(one.parts[each].gpu_hours, money.HOURS_PLACES) for each in Category},
+        **{name: money.text(each, money.HOURS_PLACES) if is_known[name] else None for name, each in hours.items()},
         "occupancy": None if one.occupancy is None else money.text(one.occupancy, OCCUPANCY_PLACES),
         "cost": amount(held.cost),
         "unpriced_gpu_hours": money.hours_text(held.unpriced_gpu_hours),
