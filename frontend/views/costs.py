@@ -9,7 +9,7 @@ from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours
 from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.balance import balance
-from frontend.presenters.costs import outage_line, table
+from frontend.presenters.costs import billed_line, outage_line, table
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -63,6 +63,7 @@ def costs(request: PageRequest) -> HttpResponse:
         context |= {"problem": problem, "table": None}
         return show(request, "frontend/costs.html", context, status=problem.status)
     context["table"] = table(found, _names(request, aggregate, found))
+    context["billed"] = billed_line(found)
     context["outages"] = outage_line(visible_share(request.user, span), found.currency)
     if access.sees_all(request.user):
         end = max(span.start, min(span.end, now))

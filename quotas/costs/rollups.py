@@ -19,8 +19,8 @@ from django.db.models import Q, Sum
 
 from portal.core import clock, money
 from portal.core.locks import advisory_lock
-from quotas.costs import rates, rating
-from quotas.costs.rating import Rates
+from quotas.costs import capacity_costs, rates, rating
+from quotas.costs.rates import PriceList
 from quotas.metering import accounts, parts
 from quotas.metering.accounts import AccountKey
 from quotas.metering.hours import DAY, HOUR, day_of, hours_between
@@ -49,14 +49,15 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """What the ledger of a cluster has in ``[start, end)``: accounts, who their uses are by, and the uses that have the
-    price 0.
+    """What the ledger of a cluster has in ``[start, end)``: accounts, who their uses are by, the uses that have the
+    price 0, and what each takes of a GPU.
     """
 
     accounts: Mapping[AccountKey, Account]
     holders: Mapping[str, Holder]
     uncharged: Collection[str]
-    rates: Rates
+    shares: Mapping[str, Fraction]
+    prices: PriceList
 
 
 def read(cluster: str, start: datetime, end: datetime) -> Ledger:
@@ -64,28 +65,34 @@ def read(cluster: str, start: datetime, end: datetime) -> Ledger:
     found = accounts.read(start, end, cluster)
     # Read last: rows are never deleted, so every use of the accounts is among them.
     within = Q(end=None) | Q(end__gt=start)
-    holders, uncharged = {}, set()
+    holders, uncharged, shares = {}, set(), {}
     fields = [name for name in Holder._fields if name != "owner_kind"]
     usage = UsageInterval.objects.filter(within, cluster=cluster, start__lt=end).order_by()
-    for key, is_uncharged, *values in usage.values_list("key", "uncharged", *fields):
+    share = ("gpu_share_numerator", "gpu_share_denominator")
+    for key, is_uncharged, numerator, denominator, *values in usage.values_list("key", "uncharged", *share, *fields):
         holders[str(key)] = Holder(*values)
+        shares[str(key)] = Fraction(numerator, denominator)
         if is_uncharged:
             uncharged.add(str(key))
     foreign = ForeignUse.objects.filter(within, cluster=cluster, start__lt=end).order_by()
     for key, node, namespace, owner_kind in foreign.values_list("pk", "node", "namespace", "owner_kind"):
         holders[f"foreign/{key}"] = Holder(node, namespace=namespace, owner_kind=owner_kind)
-    return Ledger(found, holders, uncharged, rates.by_flavor({key.flavor for key in found}))
+    return Ledger(found, holders, uncharged, shares, rates.read({key.flavor for key in found}))
 
 
 def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
     """Return what every account had in ``[start, end)``, as rows that are not saved."""
     amounts: dict[tuple[AccountKey, str, Holder, Fraction | None, int], int] = defaultdict(int)
     for key, account in ledger.accounts.items():
-        prices = ledger.rates.get(key.flavor, ())
+        of_flavor = ledger.prices.rates.get(key.flavor, ())
         for part in parts.split(account, start, end):
             holder = _holder(ledger, key, part)
-            is_charged = part.key not in ledger.uncharged
-            for price, since, until in rating.by_price(prices, part.start, part.end, is_charged=is_charged):
+            listed, is_charged = ledger.prices.lists.get(holder.offering, ()), part.key not in ledger.uncharged
+            share = ledger.shares.get(part.key, rating.ONE)
+            in_force = rating.by_price(
+                of_flavor, part.start, part.end, listed=listed, slice_share=share, is_charged=is_charged
+            )
+            for price, since, until in in_force:
                 group = (key, part.category.value, holder, price, part.gpus.denominator)
                 amounts[group] += part.gpus.numerator * ((until - since) // MICROSECOND)
     return [
@@ -124,6 +131,7 @@ def roll_up(cluster: str, start: datetime, end: datetime) -> None:
             model.objects.filter(cluster=cluster, start__in=hours).delete()
         AccountHour.objects.bulk_create(found, batch_size=1000)
         HourTotal.objects.bulk_create(_totals(found), batch_size=1000)
+        capacity_costs.replace_hours(cluster, hours)
         now = clock.now()
         RolledUpHour.objects.bulk_create(
             (RolledUpHour(cluster_id=cluster, hour=hour, rolled_up_at=now) for hour in hours),
@@ -174,3 +182,4 @@ def _replace_day(cluster: str, day: datetime) -> None:
     DayTotal.objects.bulk_create(
         DayTotal(cluster_id=cluster, start=day, amount=values.pop("added_up"), **values) for values in totals
     )
+    capacity_costs.replace_day(cluster, day)

@@ -14,10 +14,12 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import fleet_costs, ledger, rates, rating, windows
-from quotas.costs.fleet_costs import Group
-from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Rates, Usage, Window
+from quotas.costs import currencies, fleet_costs, ledger, month_charges, rates, rating, windows
+from quotas.costs.fleet_costs import Column, Group
+from quotas.costs.month_charges import MonthCharges
+from quotas.costs.price_variance import CostLine
+from quotas.costs.rates import PriceList
+from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering import charged_intervals, ledger_starts
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
@@ -45,10 +47,11 @@ NO_CHARGE = Charge(reserved=Fraction(0), used=Fraction(0), unpriced=Fraction(0),
 class CostRow:
     """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
 
-    `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
-    without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
-    are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
-    recorded, or if too much is not rolled up yet. `unpriced_idle_gpu_hours` are those of them without a price.
+    `total` is what is charged: the sum of `cost`, `adjustment` and `shared_cost`, the parts of bills and fixed costs.
+    `cost` and it are without the unpriced GPU-hours, and None if those are all there are; `total` also if a part of a
+    bill or fixed cost is not known. The others say what nobody is charged for. They are "0" for who does not see the
+    whole fleet, and None without a price, if the window begins before capacity is recorded, or if too much is not
+    rolled up yet. `unpriced_idle_gpu_hours` are those of them without a price.
     """
 
     name: str
@@ -64,15 +67,24 @@ class CostRow:
     unmanaged_cost: str | None = "0"
     variance: str | None = "0"
     unpriced_idle_gpu_hours: str | None = "0"
-    shared_cost: str = "0"
+    price_variance: str | None = "0"
+    node_rest: str | None = "0"
+    idle_adjustment: str | None = "0"
+    idle_shared_cost: str | None = "0"
+    adjustment: str | None = "0"
+    shared_cost: str | None = "0"
 
 
-COLUMNS = {
+COLUMNS: Mapping[Column, str] = {
     Category.IDLE: "idle_cost",
     Category.STRANDED: "stranded_cost",
     Category.UNAVAILABLE: "unavailable_cost",
     Category.UNMANAGED: "unmanaged_cost",
     Category.VARIANCE: "variance",
+    CostLine.PRICE_VARIANCE: "price_variance",
+    CostLine.NODE_REST: "node_rest",
+    CostLine.IDLE_ADJUSTMENT: "idle_adjustment",
+    CostLine.IDLE_SHARED_COST: "idle_shared_cost",
 }
 UNPRICED = "unpriced_idle_gpu_hours"
 
@@ -82,7 +94,8 @@ class Costs:
     """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them.
 
     `total` is without the unpriced GPU-hours, and None if those are all there are. `capacity_recorded_since` is by
-    cluster, None where none is recorded; empty for who does not see the whole fleet.
+    cluster, None where none is recorded; empty for who does not see the whole fleet. `billed_share` is the part of the
+    cost of capacity that bills cover, from 0 to 1; None for others, and where nothing is billed.
     """
 
     window: Window
@@ -92,11 +105,12 @@ class Costs:
     unpriced_gpu_hours: str
     total: str | None
     capacity_recorded_since: Mapping[str, datetime | None]
+    billed_share: str | None = None
 
 
 def currency() -> str:
-    """Return the currency of all prices."""
-    return Price.objects.values_list("currency", flat=True).first() or rates.NO_PRICE_YET
+    """Return the currency of all amounts."""
+    return currencies.of_portal() or rates.NO_PRICE_YET
 
 
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
@@ -104,16 +118,19 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     absent.
     """
     listed = list(offerings)
-    return slice_prices(listed, rates.by_flavor(offering.flavor.name for offering in listed), at)
+    return slice_prices(listed, rates.read(offering.flavor.name for offering in listed), at)
 
 
-def slice_prices(offerings: Iterable[Offering], prices: Rates, at: datetime) -> dict[str, Fraction]:
+def slice_prices(offerings: Iterable[Offering], prices: PriceList, at: datetime) -> dict[str, Fraction]:
     """Return the price of one slice for one hour at `at`, by offering key; offerings without a price are absent."""
     found = {}
     for offering in offerings:
-        price = rating.rate_at(prices.get(offering.flavor.name, ()), at)
-        if price is not None:
-            found[offering.key] = price * offering.gpu_share
+        per_slice = rating.list_price_at(prices.lists.get(offering.key, ()), at)
+        per_gpu = rating.rate_at(prices.rates.get(offering.flavor.name, ()), at)
+        if per_slice is not None:
+            found[offering.key] = per_slice
+        elif per_gpu is not None:
+            found[offering.key] = per_gpu * offering.gpu_share
     return found
 
 
@@ -122,21 +139,22 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
     named devices; zero for those never held.
     """
     intervals = list(UsageInterval.objects.filter(holder_id__in=holder_ids))
-    prices = rates.by_flavor(row.flavor for row in intervals)
+    prices = rates.read(row.flavor for row in intervals)
     return dict.fromkeys(holder_ids, NO_CHARGE) | charges(intervals, prices, now)
 
 
-def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime) -> dict[UUID, Charge]:
+def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: PriceList, now: datetime) -> dict[UUID, Charge]:
     """Return what the holders of the intervals are charged for until `now`, exact; one query if there are any named
     devices, for the other uses of their GPUs.
     """
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
     for row, start, end, gpus in charged_intervals.until(intervals, now):
-        usage = Usage(row.flavor, gpus, start, end, is_charged=not row.uncharged)
+        share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
+        usage = Usage(row.flavor, gpus, start, end, not row.uncharged, row.offering, share)
         found[row.holder_id].append((usage, row.unused))
     charged = {}
     for key, rows in found.items():
-        rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
+        rated = rating.rated_usage((usage for usage, _ in rows), prices.rates, None, now, prices.lists)
         unused = rating.gpu_hours((usage for usage, is_unused in rows if is_unused), None, now)
         charged[key] = Charge(rated.gpu_hours, rated.gpu_hours - unused, rated.unpriced_gpu_hours, rated.cost)
     return charged
@@ -184,12 +202,20 @@ def costs(
     edges = [window.start, window.end] if accumulate else windows.midnights(window)
     keys, until = list(dict.fromkeys(aggregate)), now or clock.now()
     found = ledger.sums(edges, keys, kept, until)
-    whole, unit = ledger.total(found, window).usage, currency()
+    whole = ledger.total(found, window).usage
+    unit, is_entered = month_charges.currency_and_existence()
     others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
+    charges = MonthCharges()
+    if is_entered:
+        charges = month_charges.read(edges, keys, kept, until, fleet=fleet, sees_all=teams is None)
     since = ledger_starts.capacity_recorded_since() if fleet else {}
-    if others:
-        known = {group[:2] for group in found}
-        found += [ledger.Sum(*group) for group in others if group not in known]
+    if others is not None:
+        for group, lines in charges.fleet.items():
+            others.setdefault(group, {}).update(lines)
+    known = {group[:2] for group in found}
+    found += [
+        ledger.Sum(*group) for group in {**(others or {}), **dict.fromkeys(charges.groups())} if group not in known
+    ]
     found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
     hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
     unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
@@ -198,20 +224,24 @@ def costs(
         _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
         for one in found
     ]
-    parts = zip(found, hours, unpriced, amounts, strict=True)
+    adjustments = month_charges.texts([charges.adjustment.get(one[:2], Fraction(0)) for one in found])
+    shared = month_charges.texts([charges.shared.get(one[:2], Fraction(0)) for one in found])
+    parts = zip(found, hours, unpriced, amounts, adjustments, shared, strict=True)
     rows = [_row(*amount, unit, more) for amount, more in zip(parts, columns, strict=True)]
+    total = None if whole.cost is None else money.text(whole.cost)
     return Costs(
         window=window,
         currency=unit,
         rows=rows,
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
-        total=None if whole.cost is None else money.text(whole.cost),
+        total=_total(total, *adjustments, *shared),
         capacity_recorded_since={one: at for one, at in since.items() if one in kept.get("cluster", since)},
+        billed_share=money.text(charges.billed_share) if charges.billed_share else None,
     )
 
 
-def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
+def _not_held(others: Mapping[Group, Mapping[Column, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
     if not others:
         return {} if others is not None else dict.fromkeys((*COLUMNS.values(), UNPRICED))
@@ -222,8 +252,21 @@ def _not_held(others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row:
     return {**texts, UNPRICED: money.hours_text(unpriced)}
 
 
+def _total(*amounts: str | None) -> str | None:
+    """Return the sum of decimal strings; None if any is not known."""
+    known = [amount for amount in amounts if amount is not None]
+    return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
+
+
 def _row(
-    group: ledger.Sum, hours: Decimal, unpriced: Decimal, amount: Decimal, unit: str, others: Mapping[str, Any]
+    group: ledger.Sum,
+    hours: Decimal,
+    unpriced: Decimal,
+    amount: Decimal,
+    adjustment: str | None,
+    shared: str | None,
+    unit: str,
+    others: Mapping[str, Any],
 ) -> CostRow:
     cost = None if group.is_unpriced else str(amount)
     return CostRow(
@@ -232,8 +275,10 @@ def _row(
         gpu_hours=str(hours),
         unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
         cost=cost,
-        total=cost,
+        total=_total(cost, adjustment, shared),
         currency=unit,
+        adjustment=adjustment,
+        shared_cost=shared,
         **others,
     )
 

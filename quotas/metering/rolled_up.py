@@ -80,12 +80,21 @@ _PIECES = """
 """
 PIECES = _PIECES.format(midnight=MIDNIGHT, day_span=_DAY_SPAN, hour_span=_HOUR_SPAN)
 _TOTALS_OF = """
-    {name}_span JOIN metering_{table} AS total
+    {name}_span JOIN {table} AS total
         ON total.start >= {name}_span.t0 AND total.start < {name}_span.t1 AND total.cluster = ANY({name}_span.clusters)
 """
-DAYS = _TOTALS_OF.format(name="day", table="daytotal")
-HOURS = _TOTALS_OF.format(name="hour", table="hourtotal")
-ACCOUNTS = _TOTALS_OF.format(name="hour", table="accounthour")
+
+
+def totals(name: str, table: str) -> str:
+    """Return the FROM of a query that begins with ``PIECES``: ``total``, the rows of a table that has a row for each
+    "hour" or "day" that is rolled up, and ``step``.
+    """
+    return _TOTALS_OF.format(name=name, table=table)
+
+
+DAYS = totals("day", "metering_daytotal")
+HOURS = totals("hour", "metering_hourtotal")
+ACCOUNTS = totals("hour", "metering_accounthour")
 
 _FLEET = """
     {pieces}

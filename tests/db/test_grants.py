@@ -50,6 +50,11 @@ UPDATABLE = {
     "core_auditentry": set(),
     "core_auditseal": set(),
     "costs_price": set(),
+    "costs_bill": set(),
+    "costs_sharedcost": set(),
+    "costs_nodecost": set(),
+    "costs_nodeterm": set(),
+    "costs_nodeinterval": {"end", "source_end", "estimated_end"},
     "catalog_flavorversion": set(),
     "metering_usageinterval": {"end", "source_end", "estimated_end"},
     "metering_capacityinterval": {

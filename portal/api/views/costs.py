@@ -32,6 +32,7 @@ NOT_HELD_HELP = (
     'For platform staff, by cluster and flavor; "0" for others. null without a price, if the window begins before '
     "`capacity_recorded_since`, or until the time is rolled up."
 )
+MONTH_HELP = "null while the costs of the month are not known."
 UNKNOWN_HELP = "null: the hour begins before capacity is recorded."
 WINDOW = OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS)
 
@@ -55,8 +56,17 @@ class CostRowOut(serializers.Serializer):
     unpriced_idle_gpu_hours = serializers.CharField(
         allow_null=True, help_text="Of these columns, without a price: the costs above are without them."
     )
-    shared_cost = serializers.CharField()
-    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    price_variance = serializers.CharField(
+        allow_null=True, help_text=f"{NOT_HELD_HELP} What GPUs cost the platform less their price: negative if below."
+    )
+    node_rest = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} What nodes cost besides their GPUs.")
+    idle_adjustment = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Of bills.")
+    idle_shared_cost = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Of fixed costs.")
+    adjustment = serializers.CharField(
+        allow_null=True, help_text=f"The part of bills less what was rated. {MONTH_HELP}"
+    )
+    shared_cost = serializers.CharField(allow_null=True, help_text=f"The part of fixed costs. {MONTH_HELP}")
+    total = serializers.CharField(allow_null=True, help_text=f"Of cost, adjustment and shared_cost. {COST_HELP}")
     currency = serializers.CharField()
 
 
@@ -81,6 +91,10 @@ class CostsOut(serializers.Serializer):
     currency = serializers.CharField()
     unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
     window = WindowOut()
+    billed_share = serializers.CharField(
+        allow_null=True,
+        help_text="For platform staff: the part of the cost of capacity that bills cover, 0 to 1. null: none.",
+    )
     outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
     capacity_recorded_since = CapacitySinceOut(
         many=True, help_text="For platform staff. Before it only what was held is known. Empty for others."
@@ -132,9 +146,9 @@ class ProofOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
-    """Return usage and cost of everything the caller may see. Amounts are decimal strings; `shared_cost` is "0", since
-    it is not computed yet. Usage without a price has no cost: it is `unpriced_gpu_hours`. What nobody holds is in a row
-    named `__idle__` where the keys are others than cluster and flavor.
+    """Return usage and cost of everything the caller may see. Amounts are decimal strings. Usage without a price has no
+    cost: it is `unpriced_gpu_hours`. What nobody holds is in a row named `__idle__` where the keys are others than
+    cluster and flavor.
     """
     idle = query_value(request, "idle", "separate")
     if idle not in IDLE:
@@ -156,6 +170,7 @@ def costs(request: Request) -> Response:
             "currency": found.currency,
             "unpriced_gpu_hours": found.unpriced_gpu_hours,
             "window": _span(found.window),
+            "billed_share": found.billed_share,
             "outages": _outages(visible_share(user, window, where)),
             "capacity_recorded_since": [
                 {"cluster": cluster, "since": since} for cluster, since in sorted(found.capacity_recorded_since.items())
