@@ -1,18 +1,12 @@
 """What a month cost: bills of clusters, and fixed costs that all share."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
 
 from portal.clusters.models import Cluster
 from portal.core.models import AppendOnly
-
-
-def _cluster(**values: Any) -> Any:
-    return models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False, **values
-    )
 
 
 def _starts_month(field: str) -> Q:
@@ -22,7 +16,9 @@ def _starts_month(field: str) -> Q:
 class Bill(AppendOnly):
     """The bill of a cluster for a month, which begins at ``month``, UTC. Of several the one entered last counts."""
 
-    cluster = _cluster()
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
     month = models.DateField(help_text="its first day")
     amount = models.DecimalField(max_digits=20, decimal_places=4)
     currency = models.CharField(max_length=3)
@@ -54,7 +50,15 @@ class SharedCost(AppendOnly):
         EVEN = "even", "evenly"
 
     name = models.CharField(max_length=63)
-    cluster = _cluster(null=True, blank=True)
+    cluster = models.ForeignKey(
+        Cluster,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_column="cluster",
+        db_index=False,
+    )
     month = models.DateField(help_text="the first day of the first month")
     amount = models.DecimalField(max_digits=20, decimal_places=4, help_text="of a month")
     currency = models.CharField(max_length=3)

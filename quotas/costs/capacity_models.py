@@ -1,6 +1,6 @@
 """What capacity costs the platform: nodes over time, how they are paid, what they cost; and roll-ups of it."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 from django.db.models import F, Q
@@ -13,10 +13,6 @@ from quotas.costs.node_terms import Term
 TERMS = [(term.value, term.value) for term in Term]
 
 
-def _cluster() -> Any:
-    return models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False)
-
-
 class NodeInterval(AppendOnly):
     """The time `[start, end)` in which a node had this size and was labelled with this term; `end` is null while it
     does. ``term`` is empty if no label says one. Append-only, as the ledger of capacity.
@@ -24,7 +20,9 @@ class NodeInterval(AppendOnly):
 
     updatable_columns = ("end", "source_end", "estimated_end")
 
-    cluster = _cluster()
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
     node = models.CharField(max_length=253)
     term = models.CharField(max_length=9, choices=TERMS, blank=True)
     cpu_millicores = models.PositiveIntegerField()
@@ -139,7 +137,9 @@ class CapacityCost(models.Model):
     and rate. The part rest is what is left of nodes: their hours at their price, and their GPUs, negative, at theirs.
     """
 
-    cluster = _cluster()
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
     start = models.DateTimeField()
     flavor = models.CharField(max_length=63)
     term = models.CharField(max_length=9, choices=TERMS)

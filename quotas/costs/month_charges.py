@@ -14,7 +14,7 @@ from django.db import connection
 from portal.clusters import registry
 from portal.core import money
 from quotas.costs import fleet_costs, ledger, month_shares, rates
-from quotas.costs.fleet_costs import IDLE, KEYS, FleetCosts, Group
+from quotas.costs.fleet_costs import IDLE, KEYS, Column, FleetCosts, Group
 from quotas.costs.ledger import UNALLOCATED
 from quotas.costs.models import Bill, SharedCost
 from quotas.costs.month_shares import Capacity, ClusterMonth, Factors, FixedCost
@@ -41,7 +41,7 @@ class MonthCharges:
 
     adjustment: dict[Group, Fraction | None] = field(default_factory=dict)
     shared: dict[Group, Fraction | None] = field(default_factory=dict)
-    fleet: dict[Group, dict[CostLine, RatedUsage]] = field(default_factory=lambda: defaultdict(dict))
+    fleet: dict[Group, dict[Column, RatedUsage]] = field(default_factory=lambda: defaultdict(dict))
     billed_share: Fraction | None = None
 
     def groups(self) -> set[Group]:

@@ -28,7 +28,7 @@ from quotas.costs.node_split import PRESETS, Weights
 COLUMNS = ("kind", "of", "term", "amount", "per", "split", "currency", "valid_from", "source")
 REQUIRED = {"kind", "of"}
 KINDS = ("price", "cost", "term")
-MAX_ROWS = 5000
+MAX_ROWS, MAX_SOURCE = 5000, 200
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,8 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 def _set(user: User, row: Mapping[str, str]) -> Price | NodeCost | NodeTerm:
     """Set what a row of the table says."""
     begins, of = _moment(row["valid_from"]), row["of"]
+    if len(row["source"]) > MAX_SOURCE:
+        raise Invalid({"source": [f"Give at most {MAX_SOURCE} characters."]})
     common = row["currency"], begins, row["source"]
     if row["kind"] == "price" and row["per"] in ("", "slice") and "/" in of:
         return pricing.set_slice_price(user, of, row["amount"] or None, *common)

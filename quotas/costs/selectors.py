@@ -213,9 +213,8 @@ def costs(
         for group, lines in charges.fleet.items():
             others.setdefault(group, {}).update(lines)
     known = {group[:2] for group in found}
-    found += [
-        ledger.Sum(*group) for group in {**(others or {}), **dict.fromkeys(charges.groups())} if group not in known
-    ]
+    groups = dict.fromkeys([*(others or ()), *charges.groups()])
+    found += [ledger.Sum(*group) for group in groups if group not in known]
     found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
     hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
     unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)

@@ -70,9 +70,10 @@ def test_one_error_imports_nothing_and_each_says_what_is_wrong(operator):
         ("term,local/x,spot,,,,,,", "no GPU node x"),
         ("none,x,,,,,,,", "Use one of price, cost, term"),
         (f"price,l40s,,1,,,USD,{AT},", "two currencies"),
+        (f"price,l40s,,1,,,,,{'x' * 201}", "at most 200"),
     ]
     done = price_tables.import_table(operator, TABLE + "\n".join(line for line, _ in wrong), dry_run=False)
-    assert results(done) == ["created"] * 6 + ["error"] * 6
+    assert results(done) == ["created"] * 6 + ["error"] * 7
     for row, (_, words) in zip(done.rows[6:], wrong, strict=True):
         assert words in row.message, row
     assert (done.is_applied, counts()) == (False, before)
