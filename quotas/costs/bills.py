@@ -119,7 +119,11 @@ def _teams(slugs: Sequence[str]) -> list[str]:
 def _audit_values(row: Bill | SharedCost | None) -> dict[str, Any] | None:
     if row is None:
         return None
-    values = {"month": f"{row.month:%Y-%m}", "amount": f"{row.amount.normalize():f}", "currency": row.currency}
+    values: dict[str, Any] = {
+        "month": f"{row.month:%Y-%m}",
+        "amount": f"{row.amount.normalize():f}",
+        "currency": row.currency,
+    }
     if isinstance(row, SharedCost):
         values |= {"split": row.split, "teams": row.teams, "cluster": row.cluster_id}
     return {**values, "source": row.source}

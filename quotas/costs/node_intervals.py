@@ -79,4 +79,4 @@ def _end(row: NodeInterval, at: datetime, evidence: Mapping[str, Any], *, estima
 def _last_ends(cluster: str, nodes: Iterable[str]) -> dict[str, datetime]:
     """Return when the last interval of each node ended: a list may date a return before that."""
     rows = NodeInterval.objects.filter(cluster=cluster, node__in=list(nodes), end__isnull=False)
-    return dict(rows.order_by("end").values_list("node", "end")) if nodes else {}
+    return {node: end for node, end in rows.order_by("end").values_list("node", "end") if end}

@@ -54,7 +54,5 @@ def interval(row: list[Any]) -> HeldInterval:
         datetime.fromisoformat(start),
         datetime.fromisoformat(end) if end else None,
         Fraction(numerator * count, denominator),
-        *others,
-        numerator,
-        denominator,
+        *[*others, numerator, denominator],
     )
