@@ -225,7 +225,7 @@ def costs(
     ]
     adjustments = month_charges.texts([charges.adjustment.get(one[:2], Fraction(0)) for one in found])
     shared = month_charges.texts([charges.shared.get(one[:2], Fraction(0)) for one in found])
-    parts = zip(found, hours, unpriced, amounts, adjustments, shared, strict=True)
+    parts = zip(found, hours, unpriced, amounts, zip(adjustments, shared, strict=True), strict=True)
     rows = [_row(*amount, unit, more) for amount, more in zip(parts, columns, strict=True)]
     total = None if whole.cost is None else money.text(whole.cost)
     return Costs(
@@ -246,7 +246,7 @@ def _not_held(others: Mapping[Group, Mapping[Column, RatedUsage]] | None, row: l
         return {} if others is not None else dict.fromkeys((*COLUMNS.values(), UNPRICED))
     usages = others.get((row.window, row.names), {})
     costs = {COLUMNS[category]: usage.cost for category, usage in usages.items()}
-    unpriced = sum((usage.unpriced_gpu_hours for usage in usages.values()), Fraction(0))
+    unpriced = sum((usages[one].unpriced_gpu_hours for one in usages if isinstance(one, Category)), Fraction(0))
     texts = {name: None if cost is None else money.text(cost) for name, cost in costs.items()}
     return {**texts, UNPRICED: money.hours_text(unpriced)}
 
@@ -262,11 +262,11 @@ def _row(
     hours: Decimal,
     unpriced: Decimal,
     amount: Decimal,
-    adjustment: str | None,
-    shared: str | None,
+    of_months: tuple[str | None, str | None],
     unit: str,
     others: Mapping[str, Any],
 ) -> CostRow:
+    adjustment, shared = of_months
     cost = None if group.is_unpriced else str(amount)
     return CostRow(
         name="/".join(group.names) or "all",

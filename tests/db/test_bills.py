@@ -1,5 +1,6 @@
 """Bills and fixed costs: with them all columns add up to what was paid, and nobody learns what others use."""
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -32,7 +33,7 @@ NOVEMBER = hour(0)
 
 
 @pytest.fixture(autouse=True)
-def october(team, other_team) -> None:
+def october(team, other_team) -> Iterator[None]:
     """Eight l40s at 1.10 through October, of which vision holds two for ten days, and language four for one."""
     fleet(team, other_team)
     record(RESOURCES, START - 24)
@@ -71,7 +72,7 @@ def test_a_bill_is_shared_by_cost_and_all_columns_add_up_to_it(operator):
 def test_days_of_a_month_have_their_part_and_add_up(operator):
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), CAPACITY / 2)
     days = selectors.costs(OCTOBER, ("team",), accumulate=False, now=NOVEMBER)
-    assert sum(Decimal(row.adjustment) for row in days.rows if row.name == "vision") == Decimal("-264.0000")
+    assert sum(Decimal(row.adjustment or 0) for row in days.rows if row.name == "vision") == Decimal("-264.0000")
     half = table(window=Window(OCTOBER.start, OCTOBER.start + 5 * DAY))
     assert half["vision"].adjustment == "-132.0000"
     both = Window(OCTOBER.start - DAY, NOVEMBER)
@@ -124,8 +125,7 @@ def test_a_month_that_is_not_wholly_recorded_has_no_adjustment(operator):
 
 
 def test_a_fixed_cost_by_weight_is_shared_by_cost(operator):
-    bills_of = {"month": date(2026, 10, 1), "amount": CAPACITY / 10, "split": "weighted"}
-    bills.set_shared_cost(operator, "network", **bills_of)
+    bills.set_shared_cost(operator, "network", date(2026, 10, 1), CAPACITY / 10, "weighted")
     rows = table(fleet=True)
     assert (rows["vision"].shared_cost, rows["vision"].total) == ("52.8000", "580.8000")
     assert abs(everything(rows.values()) - CAPACITY * Decimal("1.1")) < Decimal("0.001")
@@ -155,7 +155,7 @@ def test_a_fixed_cost_counts_as_its_month_passes_and_until_the_next(operator):
     ten_days = Window(OCTOBER.start, OCTOBER.start + 10 * DAY)
     with clock.frozen(OCTOBER.start + 10 * DAY):
         rows = selectors.costs(ten_days, (), now=clock.now(), fleet=True).rows
-    parts = Decimal(rows[0].shared_cost) + Decimal(rows[0].idle_shared_cost)
+    parts = Decimal(rows[0].shared_cost or 0) + Decimal(rows[0].idle_shared_cost or 0)
     assert abs(parts - 100) <= Decimal("0.0001")
     november = Window(OCTOBER.end, NOVEMBER)
     assert table((), november, fleet=True)["all"].idle_shared_cost == "0"

@@ -96,6 +96,20 @@ def test_the_difference_to_the_price_of_the_flavor_is_variance():
     assert row.price_variance == f"{float(SHARE * Fraction('3.2') - 1):.4f}"
 
 
+def test_slices_that_take_more_than_their_gpu_pay_for_the_part_they_are_charged():
+    record(GPUS, 0)
+    set_slice_price("1", 1.5)
+    for number, (start, end) in enumerate([(0, 4), (1, 3), (2, 5)]):
+        hold_gpu(f"gpu-0-mig-3g40gb-9-{number}", start, end, offering=PROFILE, gpu_share=SHARE)
+    pieces, prices = shares_by_moment.pieces(hour(6)), costs_by_moment.prices()
+    expected = costs_by_moment.amount(pieces, prices, hour(0), hour(6))
+    assert expected.hours == 9 * SHARE - 3 * SHARE + 1
+    for _ in range(2):
+        [found] = ledger.sums([hour(0), hour(6)], (), {}, hour(6))
+        assert costs_by_moment.of_sum(found) == expected
+        rollups.roll_up(LOCAL, hour(0), hour(3))
+
+
 def test_a_list_price_never_changes_past_charges():
     with clock.frozen(hour(5)):
         offering = Offering.objects.select_related("flavor").get(key=PROFILE)
@@ -169,5 +183,5 @@ def test_sums_roll_ups_and_charges_are_those_of_a_second_calculation_to_the_last
         rollups.roll_up(LOCAL, hour(0), hour(0) + timedelta(hours=random.randrange(1, 21)))
     for piece in pieces:
         [charge] = selectors.charges_to_date([piece[0].holder_id], hour(21)).values()
-        amount = costs_by_moment.amount([piece], prices, hour(-99), hour(21))
-        assert (charge.unpriced, charge.cost) == (amount.unpriced, None if amount.is_unpriced else amount.cost)
+        alone = costs_by_moment.amount([piece], prices, hour(-99), hour(21))
+        assert (charge.unpriced, charge.cost) == (alone.unpriced, None if alone.is_unpriced else alone.cost)

@@ -193,7 +193,7 @@ def test_it_is_unknown_of_hours_that_were_rolled_up_before_costs_of_nodes():
     rollups.roll_up(LOCAL, hour(0), hour(1))
     CapacityCostHour.objects.all().delete()
     row = columns(1)["l40s"]
-    assert (row.price_variance, row.node_rest) == (None, None)
+    assert (row.price_variance, row.node_rest, row.unpriced_idle_gpu_hours) == (None, None, "0")
     rollups.roll_up(LOCAL, hour(0), hour(1))
     assert columns(1)["l40s"].price_variance == "0"
 
@@ -239,11 +239,14 @@ def test_a_second_currency_is_refused():
         services.set_price("operator", flavor(), "1", "USD")
 
 
-@pytest.mark.parametrize("subject", [{}, {"flavor": True}, {"term": Term.SPOT}, {"flavor": True, "node": True}])
-def test_a_cost_is_of_a_flavor_and_term_or_of_a_node(subject):
-    rows = {"flavor": flavor, "node": node}
+@pytest.mark.parametrize("names", [(), ("flavor",), ("term",), ("flavor", "node")])
+def test_a_cost_is_of_a_flavor_and_term_or_of_a_node(names):
     with pytest.raises(Invalid):
-        CostSubject(**{name: rows[name]() if name in rows else value for name, value in subject.items()})
+        CostSubject(
+            flavor() if "flavor" in names else None,
+            Term.SPOT if "term" in names else None,
+            node() if "node" in names else None,
+        )
 
 
 @pytest.mark.parametrize("split", ["", "x", "1:2", "1:2:0", "1:2:-3", "1:2:x"])

@@ -28,7 +28,7 @@ def test_the_worked_example_of_opencost():
     found = node_split.unit_costs(
         Fraction(35), Fraction(1), Fraction(1), Fraction(1), Weights(Fraction(30), Fraction(10), Fraction(30))
     )
-    assert (found.cpu, found.gpu, found.memory_gib) == (15, 15, 5)
+    assert [found.cpu, found.gpu, found.memory_gib] == [15, 15, 5]
 
 
 def test_all_to_gpus_leaves_nothing_to_the_rest():

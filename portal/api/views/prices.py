@@ -66,7 +66,9 @@ class ImportedRowOut(serializers.Serializer):
 
 class ImportOut(serializers.Serializer):
     results = ImportedRowOut(many=True)
-    errors = serializers.IntegerField(help_text="Rows that cannot be imported; with any, none is.")
+    errors = serializers.IntegerField(  # type: ignore[assignment]  # a field of that name, not the property
+        help_text="Rows that cannot be imported; with any, none is."
+    )
     applied = serializers.BooleanField()
 
 
