@@ -58,9 +58,8 @@ def unused(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage
     owners = [name for name in parents if quotas.get(name, ZERO_QUOTA).nominal]
     left = {name: max(ZERO, quotas[name].nominal - usage.get(name, ZERO)) for name in owners}
     if any(used > quotas.get(name, ZERO_QUOTA).nominal for name, used in usage.items()):
-        for debt in lending.debts(parents, quotas, usage):
-            if debt.lender:
-                left[debt.lender] -= debt.amount
+        for lender, units in lending.lent(parents, quotas, usage).items():
+            left[lender] -= units
     return {name: units for name, units in left.items() if units}
 
 

@@ -114,8 +114,8 @@ UNITS = st.fractions(0, 12, max_denominator=8)
 @pytest.mark.parametrize("parents", [FLAT, DEEP], ids=["flat", "deep"])
 @given(data=st.data())
 def test_idle_is_conserved_and_never_negative_and_what_is_lent_is_nobodys(parents: Any, data: Any):
-    quotas = data.draw(st.fixed_dictionaries({name: QUOTA for name in parents}))
-    usage = data.draw(st.fixed_dictionaries({name: UNITS for name in TEAMS}))
+    quotas = data.draw(st.fixed_dictionaries(dict.fromkeys(parents, QUOTA)))
+    usage = data.draw(st.fixed_dictionaries(dict.fromkeys(TEAMS, UNITS)))
     idle = data.draw(UNITS)
     found = owned(unused(parents, quotas, usage), idle)
     assert all(gpus > 0 for gpus in found.values())
@@ -125,7 +125,7 @@ def test_idle_is_conserved_and_never_negative_and_what_is_lent_is_nobodys(parent
         assert found.get(name, 0) <= max(0, quotas[name].nominal - usage.get(name, 0)) - lent
 
 
-@given(st.fixed_dictionaries({name: QUOTA for name in FLAT}), st.fixed_dictionaries({name: UNITS for name in TEAMS}))
+@given(st.fixed_dictionaries(dict.fromkeys(FLAT, QUOTA)), st.fixed_dictionaries(dict.fromkeys(TEAMS, UNITS)))
 def test_where_all_is_promised_once_each_owner_pays_for_its_quota(quotas, usage):
     """Used and idle of an owner is its quota, without what it lent and with what it borrowed."""
     there = Fraction(sum(quota.nominal for quota in quotas.values()))
