@@ -43,11 +43,12 @@ def url(model, page: str, *args: object) -> str:
 def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
         *("Cluster", "Flavor", "FlavorVersion", "Pool", "PoolUse", "Offering", "Node", "Device"),
-        *("Limit", "LimitUse", "QueuePolicy", "Price"),
+        *("Limit", "LimitUse", "QueuePolicy", "QuotaChange", "WeightChange", "Price"),
         *("UsageInterval", "CapacityInterval", "ForeignUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),
         *("NodeCost", "NodeTerm", "NodeInterval", "CapacityCostHour", "CapacityCostDay", "Bill", "SharedCost"),
         *("AccountHour", "HourTotal", "DayTotal", "RolledUpHour", "DirtyHour"),
+        *("OwnedIdleHour", "OwnedIdleDay"),
     }
 
 
