@@ -5,25 +5,30 @@ Nobody but platform staff may see them: they tell what all teams together use.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
-from itertools import chain
 from typing import NamedTuple
 
 from quotas.costs import capacity_costs, price_variance, rollups
 from quotas.costs.ledger import UNALLOCATED
 from quotas.costs.price_variance import CostLine, Place, PlaceCost
 from quotas.costs.rating import RatedUsage, Window, rated
+from quotas.costs.rollups import Ledger
 from quotas.metering import rolled_up
+from quotas.metering.hours import HOUR, hour_of, hours_between
+from quotas.metering.idle_owners import PARTS
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
-from quotas.metering.rolled_up import FleetPart, Rest
+from quotas.metering.rolled_up import Detail, FleetPart, Rest
 
 IDLE = "__idle__"
 """OpenCost's name for what nobody holds: the value of every key but cluster and flavor."""
 KEYS = ("cluster", "flavor")
+OWNER_KEYS = ("department", "team")
 Group = tuple[Window, tuple[str, ...]]
 Column = Category | CostLine
+NotHeld = dict[Group, dict[Column, RatedUsage]]
+Line = tuple[Place, CostLine, RatedUsage]
 
 
 class FleetCosts(NamedTuple):
@@ -32,38 +37,84 @@ class FleetCosts(NamedTuple):
     parts: Sequence[FleetPart]
     capacity: Sequence[PlaceCost]
 
+    def lines(self) -> Iterator[Line]:
+        """Yield what nodes cost beyond the price of their GPUs."""
+        rated_parts = (((one.step, one.cluster, one.flavor), usage(one)) for one in self.parts)
+        return price_variance.lines(rated_parts, self.capacity)
 
-def read(edges: Sequence[datetime], now: datetime) -> FleetCosts | None:
+
+def read(edges: Sequence[datetime], now: datetime, detail: Detail = Detail.NONE) -> FleetCosts | None:
     """Return what there was between ``edges`` until ``now``; None if too much of it is not rolled up."""
-    parts, rest = rolled_up.of_fleet(edges, now)
+    parts, rest = rolled_up.of_fleet(edges, now, detail)
     if rolled_up.is_too_long(rest):
         return None
-    parts += [one for piece in rest for one in _from_ledger(piece)]
+    parts += [one for piece in rest for one in _from_ledger(piece, detail)]
     return FleetCosts(parts, capacity_costs.of_fleet(edges, now, rest))
 
 
 def not_held(
-    edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
-) -> dict[Group, dict[Column, RatedUsage]] | None:
+    edges: Sequence[datetime],
+    keys: Sequence[str],
+    where: Mapping[str, Collection[str]],
+    now: datetime,
+    *,
+    by_owner: bool = False,
+) -> NotHeld | None:
     """Return the GPU-hours of every category but held, as ``ledger.sums``, and the lines of what nodes cost; None if
     too much of the window is not rolled up. A filter by anything but cluster and flavor leaves none.
+
+    ``by_owner``: what is idle has the department and team whose unused quota it is, also for a filter by them.
     """
-    found: dict[Group, dict[Column, RatedUsage]] = defaultdict(lambda: defaultdict(RatedUsage))
-    if where.keys() - set(KEYS):
+    if where.keys() - _known(by_owner=by_owner):
+        return {}
+    costs = read(edges, now, Detail.OWNER if by_owner else Detail.NONE)
+    return None if costs is None else grouped(costs.parts, costs.lines(), edges, keys, where, by_owner=by_owner)
+
+
+def grouped(
+    parts: Iterable[FleetPart],
+    lines: Iterable[Line],
+    edges: Sequence[datetime],
+    keys: Sequence[str],
+    where: Mapping[str, Collection[str]],
+    *,
+    by_owner: bool = False,
+) -> NotHeld:
+    """Return every category but held of these parts, and these lines, as ``not_held``; without idle of no GPU-hours,
+    all of which is in other rows.
+    """
+    found: NotHeld = {}
+    if where.keys() - _known(by_owner=by_owner):
         return found
-    costs = read(edges, now)
-    if costs is None:
-        return None
-    at_price = [((part.step, part.cluster, part.flavor), part.category, _rated(part)) for part in costs.parts]
-    beyond = price_variance.lines(((place, usage) for place, _, usage in at_price), costs.capacity)
-    for (step, cluster, flavor), column, usage in chain[tuple[Place, Column, RatedUsage]](at_price, beyond):
-        values = {"cluster": cluster, "flavor": flavor}
-        if column != Category.HELD and all(values[key] in kept for key, kept in where.items()):
-            names = tuple((values[key] or UNALLOCATED) if key in values else IDLE for key in keys)
+
+    def add(step: int, values: Mapping[str, str], column: Column, amount: RatedUsage) -> None:
+        if all(values.get(key, "") in kept for key, kept in where.items()):
+            names = tuple(values.get(key) or (UNALLOCATED if key in KEYS else IDLE) for key in keys)
             group = Window(edges[step - 1], edges[step]), names
-            if usage is not price_variance.UNKNOWN or group in found:
-                found[group][column] += usage
+            if amount is not price_variance.UNKNOWN or group in found:
+                found.setdefault(group, defaultdict(RatedUsage))[column] += amount
+
+    for one in parts:
+        if one.category != Category.HELD:
+            owner = {"department": one.department, "team": one.team}
+            add(one.step, {"cluster": one.cluster, "flavor": one.flavor, **owner}, one.category, usage(one))
+    for (step, cluster, flavor), line, amount in lines:
+        add(step, {"cluster": cluster, "flavor": flavor}, line, amount)
+    for group, of_group in list(found.items()):
+        if Category.IDLE in of_group and not of_group[Category.IDLE].gpu_hours:
+            del of_group[Category.IDLE]
+        if not of_group:
+            del found[group]
     return found
+
+
+def usage(part: FleetPart) -> RatedUsage:
+    return rated(part.gpu_hours, None if part.price is None else Fraction(part.price))
+
+
+def _known(*, by_owner: bool) -> set[str]:
+    """Return the keys of which what nobody holds has values."""
+    return {*KEYS, *OWNER_KEYS} if by_owner else set(KEYS)
 
 
 def is_known(
@@ -84,12 +135,22 @@ def is_known(
     return all((at := since.get(cluster)) is not None and at <= window.start for cluster in clusters)
 
 
-def _rated(part: FleetPart) -> RatedUsage:
-    return rated(part.gpu_hours, None if part.price is None else Fraction(part.price))
-
-
-def _from_ledger(rest: Rest) -> Iterator[FleetPart]:
+def _from_ledger(rest: Rest, detail: Detail) -> Iterator[FleetPart]:
     ledger = rollups.read(rest.cluster, rest.start, rest.end)
-    for row in rollups.rows(ledger, rest.start, rest.end):
+    for row in rollups.rows(ledger, rollups.split(ledger, rest.start, rest.end), rest.start):
         hours = Fraction(row.amount) / Fraction(row.denominator) / MICROSECONDS_PER_HOUR
-        yield FleetPart(rest.step, rest.cluster, row.flavor, Category(row.category), row.price, hours)
+        node = row.node if detail == Detail.NODE and row.is_gpu else ""
+        yield FleetPart(rest.step, rest.cluster, row.flavor, Category(row.category), row.price, hours, node)
+    if detail == Detail.OWNER:
+        yield from _owned(ledger, rest)
+
+
+def _owned(ledger: Ledger, rest: Rest) -> Iterator[FleetPart]:
+    """Yield what is idle of each owner, and the same taken off what has none; by hour, as it is rolled up."""
+    for begin in hours_between(hour_of(rest.start), rest.end):
+        start, end = max(begin, rest.start), min(begin + HOUR, rest.end)
+        for row in rollups.owned_rows(rest.cluster, ledger, rollups.split(ledger, start, end), start, end):
+            hours = Fraction(row.amount, PARTS * MICROSECONDS_PER_HOUR)
+            part = FleetPart(rest.step, rest.cluster, row.flavor, Category.IDLE, row.price, hours)
+            yield part._replace(department=row.department, team=row.team)
+            yield part._replace(gpu_hours=-hours)

@@ -14,12 +14,13 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import currencies, fleet_costs, ledger, month_charges, rates, rating, windows
-from quotas.costs.fleet_costs import Column, Group
+from quotas.costs import currencies, idle_views, ledger, month_charges, rates, rating, windows
+from quotas.costs.fleet_costs import Column, Group, NotHeld
+from quotas.costs.idle_views import HIDDEN, IdleView
 from quotas.costs.month_charges import MonthCharges
 from quotas.costs.price_variance import CostLine
 from quotas.costs.rates import PriceList
-from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.costs.rating import Usage, Window
 from quotas.metering import charged_intervals, ledger_starts
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
@@ -49,8 +50,9 @@ class CostRow:
 
     `total` is what is charged: the sum of `cost`, `adjustment` and `shared_cost`, the parts of bills and fixed costs.
     `cost` and it are without the unpriced GPU-hours, and None if those are all there are; `total` also if a part of a
-    bill or fixed cost is not known. The others say what nobody is charged for. They are "0" for who does not see the
-    whole fleet, and None without a price, if the window begins before capacity is recorded, or if too much is not
+    bill or fixed cost is not known. The others say what nobody is charged for, and are no part of it, whatever rows
+    they are in (`idle_views`). For who does not see the whole fleet they are "0", but for what is idle of their own
+    teams' quota. None is without a price, if the window begins before capacity is recorded, or if too much is not
     rolled up yet. `unpriced_idle_gpu_hours` are those of them without a price.
     """
 
@@ -167,12 +169,16 @@ def visible_costs(
     *,
     accumulate: bool = True,
     where: Mapping[str, Collection[str]] | None = None,
-    fleet: bool = False,
+    idle: IdleView | None = HIDDEN,
 ) -> Costs:
-    """Return `costs` of the teams whose things `user` may read; of the `fleet` only for who sees all of it."""
+    """Return `costs` of the teams whose things `user` may read; `idle` None is the view with most that they may see.
+
+    Raises Forbidden for a view of the fleet for who does not see all of it.
+    """
     sees_all = access.sees_all(user)
+    view = idle_views.for_person(idle, sees_all=sees_all)
     teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams, fleet=fleet and sees_all)
+    return costs(window, aggregate, accumulate=accumulate, where=where, teams=teams, idle=view)
 
 
 def costs(
@@ -183,12 +189,12 @@ def costs(
     where: Mapping[str, Collection[str]] | None = None,
     teams: Collection[str] | None = None,
     now: datetime | None = None,
-    fleet: bool = False,
+    idle: IdleView = HIDDEN,
 ) -> Costs:
     """Return usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
 
-    With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
-    cluster and flavor.
+    Unless `idle` hides it, also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys
+    other than cluster and flavor; what is idle in the rows that `idle` says.
 
     `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
     be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
@@ -204,11 +210,11 @@ def costs(
     found = ledger.sums(edges, keys, kept, until)
     whole = ledger.total(found, window).usage
     unit, is_entered = month_charges.currency_and_existence()
-    others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
+    others, shows_fleet = idle_views.not_held(idle, edges, keys, kept, until), idle != HIDDEN and teams is None
     charges = MonthCharges()
     if is_entered:
-        charges = month_charges.read(edges, keys, kept, until, fleet=fleet, sees_all=teams is None)
-    since = ledger_starts.capacity_recorded_since() if fleet else {}
+        charges = month_charges.read(edges, keys, kept, until, fleet=shows_fleet, sees_all=teams is None)
+    since = {} if idle == HIDDEN else ledger_starts.capacity_recorded_since()
     if others is not None:
         for group, lines in charges.fleet.items():
             others.setdefault(group, {}).update(lines)
@@ -219,8 +225,12 @@ def costs(
     hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
     unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
     amounts = _rounded([group.cost for group in found], whole.priced_cost, money.MONEY_PLACES)
+    idle_costs = idle_views.rounded(others or {})
+    unknown = dict.fromkeys([*(COLUMNS.values() if teams is None else [COLUMNS[Category.IDLE]]), UNPRICED])
     columns = [
-        _not_held(others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None, one)
+        _not_held(others, idle_costs, one)
+        if others is not None and idle_views.is_known(idle, keys, kept, since, one)
+        else unknown
         for one in found
     ]
     adjustments = month_charges.texts([charges.adjustment.get(one[:2], Fraction(0)) for one in found])
@@ -235,19 +245,21 @@ def costs(
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
         total=_total(total, *adjustments, *shared),
-        capacity_recorded_since={one: at for one, at in since.items() if one in kept.get("cluster", since)},
+        capacity_recorded_since={
+            one: at for one, at in since.items() if teams is None and one in kept.get("cluster", since)
+        },
         billed_share=money.text(charges.billed_share) if charges.billed_share else None,
     )
 
 
-def _not_held(others: Mapping[Group, Mapping[Column, RatedUsage]] | None, row: ledger.Sum) -> dict[str, Any]:
+def _not_held(others: NotHeld, idle_costs: Mapping[Group, Decimal], row: ledger.Sum) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
-    if not others:
-        return {} if others is not None else dict.fromkeys((*COLUMNS.values(), UNPRICED))
-    usages = others.get((row.window, row.names), {})
-    costs = {COLUMNS[category]: usage.cost for category, usage in usages.items()}
+    group = row.window, row.names
+    usages = others.get(group, {})
+    texts = {COLUMNS[one]: None if usage.cost is None else money.text(usage.cost) for one, usage in usages.items()}
+    if group in idle_costs:
+        texts[COLUMNS[Category.IDLE]] = str(idle_costs[group])
     unpriced = sum((usages[one].unpriced_gpu_hours for one in usages if isinstance(one, Category)), Fraction(0))
-    texts = {name: None if cost is None else money.text(cost) for name, cost in costs.items()}
     return {**texts, UNPRICED: money.hours_text(unpriced)}
 
 

@@ -12,6 +12,7 @@ from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Flavor
 from quotas.costs import bills, capacity_services, node_intervals, rollups, selectors
 from quotas.costs.capacity_services import CostSubject
+from quotas.costs.idle_views import IdleView
 from quotas.costs.models import Bill, NodeCost
 from quotas.costs.node_intervals import FoundNode
 from quotas.costs.node_split import AWS
@@ -59,11 +60,13 @@ def everything(rows: Any) -> Decimal:
 
 
 def test_a_bill_is_shared_by_cost_and_all_columns_add_up_to_it(operator):
-    assert abs(everything(table(fleet=True).values()) - CAPACITY) < Decimal("0.001")
+    assert abs(everything(table(idle=IdleView()).values()) - CAPACITY) < Decimal("0.001")
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), CAPACITY * Decimal("1.5"))
     for keys in (("team",), ("flavor",), ("project", "flavor"), ()):
-        assert abs(everything(table(keys, fleet=True).values()) - CAPACITY * Decimal("1.5")) < Decimal("0.001"), keys
-    rows = table(fleet=True)
+        assert abs(everything(table(keys, idle=IdleView()).values()) - CAPACITY * Decimal("1.5")) < Decimal("0.001"), (
+            keys
+        )
+    rows = table(idle=IdleView())
     assert (rows["vision"].cost, rows["vision"].adjustment) == ("528.0000", "264.0000")
     assert rows["vision"].total == "792.0000"
     assert rows["__idle__"].adjustment == "0"
@@ -93,9 +96,9 @@ def test_a_bill_counts_what_nodes_cost_and_what_is_left_of_them(operator):
     per_node = capacity_services.set_node_cost("op", subject, "10", NodeCost.Per.NODE, AWS, "EUR", OCTOBER.start)
     rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.end)
     nodes = 2 * HOURS * per_node.per_hour
-    assert abs(everything(table(fleet=True).values()) - nodes) < Decimal("0.001")
+    assert abs(everything(table(idle=IdleView()).values()) - nodes) < Decimal("0.001")
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), nodes * 2)
-    rows = table(fleet=True)
+    rows = table(idle=IdleView())
     assert abs(everything(rows.values()) - nodes * 2) < Decimal("0.001")
     assert Decimal(rows["vision"].adjustment) == round(480 * Decimal("0.6320224719"), 4)
 
@@ -103,7 +106,7 @@ def test_a_bill_counts_what_nodes_cost_and_what_is_left_of_them(operator):
 def test_the_share_of_the_money_that_bills_cover(operator):
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "1")
     window = Window(OCTOBER.start - DAY, OCTOBER.end)
-    assert selectors.costs(window, (), now=NOVEMBER, fleet=True).billed_share == "0.9688"
+    assert selectors.costs(window, (), now=NOVEMBER, idle=IdleView()).billed_share == "0.9688"
     assert selectors.costs(window, (), now=NOVEMBER, teams=["vision"]).billed_share is None
 
 
@@ -126,14 +129,14 @@ def test_a_month_that_is_not_wholly_recorded_has_no_adjustment(operator):
 
 def test_a_fixed_cost_by_weight_is_shared_by_cost(operator):
     bills.set_shared_cost(operator, "network", date(2026, 10, 1), CAPACITY / 10, "weighted")
-    rows = table(fleet=True)
+    rows = table(idle=IdleView())
     assert (rows["vision"].shared_cost, rows["vision"].total) == ("52.8000", "580.8000")
     assert abs(everything(rows.values()) - CAPACITY * Decimal("1.1")) < Decimal("0.001")
 
 
 def test_a_fixed_cost_is_shared_evenly_between_teams_whatever_they_use(operator):
     bills.set_shared_cost(operator, "support", date(2026, 10, 1), "600", "even")
-    rows = table(fleet=True)
+    rows = table(idle=IdleView())
     assert (rows["vision"].shared_cost, rows["language"].shared_cost) == ("300.0000", "300.0000")
     assert table(("flavor",))["l40s"].shared_cost == "600.0000"
 
@@ -143,9 +146,9 @@ def test_the_part_of_a_team_that_used_nothing_is_the_platforms(operator, other_t
     [vision] = table(where={"project": ["vision-train"]}).values()
     assert vision.shared_cost == "300.0000"
     september = Window(OCTOBER.start - DAY, OCTOBER.start)
-    assert table(window=september, fleet=True)["__idle__"].idle_shared_cost == "0"
+    assert table(window=september, idle=IdleView())["__idle__"].idle_shared_cost == "0"
     bills.set_shared_cost(operator, "licences", date(2026, 9, 1), "300", "even")
-    row = table(window=september, fleet=True)["__idle__"]
+    row = table(window=september, idle=IdleView())["__idle__"]
     assert row.idle_shared_cost == "10.0000"
 
 
@@ -154,17 +157,17 @@ def test_a_fixed_cost_counts_as_its_month_passes_and_until_the_next(operator):
     bills.set_shared_cost(operator, "network", date(2026, 11, 1), "0", "weighted")
     ten_days = Window(OCTOBER.start, OCTOBER.start + 10 * DAY)
     with clock.frozen(OCTOBER.start + 10 * DAY):
-        rows = selectors.costs(ten_days, (), now=clock.now(), fleet=True).rows
+        rows = selectors.costs(ten_days, (), now=clock.now(), idle=IdleView()).rows
     parts = Decimal(rows[0].shared_cost or 0) + Decimal(rows[0].idle_shared_cost or 0)
     assert abs(parts - 100) <= Decimal("0.0001")
     november = Window(OCTOBER.end, NOVEMBER)
-    assert table((), november, fleet=True)["all"].idle_shared_cost == "0"
+    assert table((), november, idle=IdleView())["all"].idle_shared_cost == "0"
 
 
 def test_a_window_that_reaches_into_the_next_month_is_read_until_now(operator):
     bills.set_shared_cost(operator, "support", date(2026, 11, 1), "600", "even")
     ahead = Window(OCTOBER.end, OCTOBER.end + 40 * DAY)
-    row = table(window=ahead, fleet=True)["__idle__"]
+    row = table(window=ahead, idle=IdleView())["__idle__"]
     assert row.idle_shared_cost == "20.0000"
 
 

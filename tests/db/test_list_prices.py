@@ -17,6 +17,7 @@ from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, rating, rollups, selectors, services
+from quotas.costs.idle_views import IdleView
 from quotas.costs.models import Price
 from quotas.costs.rating import ListPrice, Rate, Window
 from quotas.metering.models import RolledUpHour, UsageInterval
@@ -90,7 +91,7 @@ def test_the_difference_to_the_price_of_the_flavor_is_variance():
     record(GPUS, 0)
     set_slice_price("1", 0)
     hold_gpu("gpu-0-mig-3g40gb-9-0", 0, 1, offering=PROFILE, gpu_share=SHARE)
-    [row] = selectors.costs(Window(hour(0), hour(1)), ("flavor",), now=hour(1), fleet=True).rows
+    [row] = selectors.costs(Window(hour(0), hour(1)), ("flavor",), now=hour(1), idle=IdleView()).rows
     amounts = [row.cost, *(getattr(row, name) for name in selectors.COLUMNS.values())]
     assert (row.cost, sum(Decimal(each) for each in amounts)) == ("1.0000", Decimal("6.4"))
     assert row.price_variance == f"{float(SHARE * Fraction('3.2') - 1):.4f}"

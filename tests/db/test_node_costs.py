@@ -15,6 +15,7 @@ from portal.core.errors import Invalid, Refused
 from quotas.catalog.models import Flavor, Node
 from quotas.costs import capacity_costs, capacity_services, node_intervals, rollups, selectors, services
 from quotas.costs.capacity_services import CostSubject
+from quotas.costs.idle_views import IdleView
 from quotas.costs.models import CapacityCostDay, CapacityCostHour, NodeCost, NodeInterval, NodeTerm, Price
 from quotas.costs.node_intervals import FoundNode
 from quotas.costs.node_split import AWS, PRESETS
@@ -65,7 +66,7 @@ def see(since: float, term: Term | None = None, cpus: int = 64, gib: int = 488, 
 
 
 def columns(now: float, keys: tuple[str, ...] = ("flavor",), window: Window = DAY) -> dict[str, Any]:
-    found = selectors.costs(window, keys, now=hour(now), fleet=True)
+    found = selectors.costs(window, keys, now=hour(now), idle=IdleView())
     return {row.name: row for row in found.rows}
 
 

@@ -12,11 +12,12 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import query_flag, query_value, query_values
+from portal.api.http.strict import query_choice, query_flag, query_value, query_values
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.core import clock, money
 from portal.core.errors import Invalid
 from quotas.costs import filters, windows
+from quotas.costs.idle_views import IdleBy, IdleMode, IdleSplit, IdleView
 from quotas.costs.ledger import KEYS
 from quotas.costs.outages import OutageShare, visible_share
 from quotas.costs.rating import Window
@@ -26,13 +27,19 @@ from quotas.metering.balance import Check
 from quotas.metering.hours import HOUR
 from quotas.metering.models import BalanceProof
 
-IDLE = ("separate", "share", "hide")
-IDLE_HELP = "hide: without what nobody is charged for, which platform staff see. share: as separate, for now."
+IDLE_HELP = (
+    "separate: in rows of its own. share: in the rows of who held something, by `idle_by` and `idle_split`. "
+    "owner: in the rows of the teams and departments whose unused quota it is. hide: without what nobody is charged "
+    "for. By default separate for platform staff, hide for others, who may also use owner."
+)
+IDLE_BY_HELP = "With idle=share: between whom. node: where Kubernetes names no GPU, the flavor."
+IDLE_SPLIT_HELP = "With idle=share: in proportion to cost, or evenly between the rows."
 NOT_HELD_HELP = (
     'For platform staff, by cluster and flavor; "0" for others. null without a price, if the window begins before '
     "`capacity_recorded_since`, or until the time is rolled up."
 )
 MONTH_HELP = "null while the costs of the month are not known."
+IDLE_COST_HELP = f"{NOT_HELD_HELP} With idle=owner also for members: what is idle of their own teams' quota."
 UNKNOWN_HELP = "null: the hour begins before capacity is recorded."
 WINDOW = OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS)
 
@@ -48,7 +55,7 @@ class CostRowOut(serializers.Serializer):
     gpu_hours = serializers.CharField()
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    idle_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    idle_cost = serializers.CharField(allow_null=True, help_text=IDLE_COST_HELP)
     stranded_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
     unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
     unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
@@ -139,7 +146,17 @@ class ProofOut(serializers.Serializer):
         WINDOW,
         OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=f"Of {', '.join(KEYS)}."),
         OpenApiParameter("accumulate", OpenApiTypes.BOOL, default=True, description="false: a row per UTC day."),
-        OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description=IDLE_HELP),
+        OpenApiParameter("idle", OpenApiTypes.STR, enum=[one.value for one in IdleMode], description=IDLE_HELP),
+        OpenApiParameter(
+            "idle_by", OpenApiTypes.STR, enum=[one.value for one in IdleBy], default="cluster", description=IDLE_BY_HELP
+        ),
+        OpenApiParameter(
+            "idle_split",
+            OpenApiTypes.STR,
+            enum=[one.value for one in IdleSplit],
+            default="weighted",
+            description=IDLE_SPLIT_HELP,
+        ),
         OpenApiParameter("filter", OpenApiTypes.STR, description='As OpenCost: team:"vision"+kind:"whole".'),
     ],
     responses=CostsOut,
@@ -148,11 +165,9 @@ class ProofOut(serializers.Serializer):
 def costs(request: Request) -> Response:
     """Return usage and cost of everything the caller may see. Amounts are decimal strings. Usage without a price has no
     cost: it is `unpriced_gpu_hours`. What nobody holds is in a row named `__idle__` where the keys are others than
-    cluster and flavor.
+    cluster and flavor, but for `idle=share` and `idle=owner`.
     """
-    idle = query_value(request, "idle", "separate")
-    if idle not in IDLE:
-        raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
+    idle = _idle_view(request)
     user, window = current_user(request), windows.parse(_window(request), clock.now())
     # In a URL a bare + is a space.
     where = filters.parse(query_value(request, "filter").replace(" ", "+"))
@@ -162,7 +177,7 @@ def costs(request: Request) -> Response:
         query_values(request, "aggregate") or ["project"],
         accumulate=query_flag(request, "accumulate", True),
         where=where,
-        fleet=idle != "hide",
+        idle=idle,
     )
     return Response(
         {
@@ -216,6 +231,19 @@ def _outages(found: OutageShare) -> dict[str, Any]:
         "gpu_hours": money.hours_text(found.charged.gpu_hours),
         "cost": amount(found.charged.cost),
     }
+
+
+def _idle_view(request: Request) -> IdleView | None:
+    """Return the view in the query parameters; None without one."""
+    mode = query_choice(request, "idle", IdleMode.SEPARATE) if "idle" in request.query_params else None
+    for name in ("idle_by", "idle_split"):
+        if name in request.query_params and mode != IdleMode.SHARE:
+            raise Invalid({name: ["It goes with idle=share."]})
+    by, split = (
+        query_choice(request, "idle_by", IdleBy.CLUSTER),
+        query_choice(request, "idle_split", IdleSplit.WEIGHTED),
+    )
+    return None if mode is None else IdleView(mode, by, split)
 
 
 def _window(request: Request) -> str:
