@@ -150,7 +150,7 @@ def _owned(ledger: Ledger, rest: Rest) -> Iterator[FleetPart]:
     for begin in hours_between(hour_of(rest.start), rest.end):
         start, end = max(begin, rest.start), min(begin + HOUR, rest.end)
         for row in rollups.owned_rows(rest.cluster, ledger, rollups.split(ledger, start, end), start, end):
-            hours = Fraction(row.amount, PARTS * MICROSECONDS_PER_HOUR)
+            hours = Fraction(row.amount) / (PARTS * MICROSECONDS_PER_HOUR)
             part = FleetPart(rest.step, rest.cluster, row.flavor, Category.IDLE, row.price, hours)
             yield part._replace(department=row.department, team=row.team)
             yield part._replace(gpu_hours=-hours)

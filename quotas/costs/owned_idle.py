@@ -24,12 +24,12 @@ PRICE_PLACES = 10
 
 
 class HeldSlices(NamedTuple):
-    """``count`` slices of an offering that a team held in ``[start, end)``, which take ``gpus``."""
+    """``slices`` of an offering that a team held in ``[start, end)``, which take ``gpus``."""
 
     team: str
     flavor: str
     offering: str
-    count: int
+    slices: int
     gpus: Fraction
     start: datetime
     end: datetime | None
@@ -93,11 +93,11 @@ def rows(
 
 def _pool_uses(one: HeldSlices, catalogue: Versions) -> Iterator[PoolUse]:
     """Yield the use of the pool: a unit for each slice by device plugin, else as many units as it takes GPUs."""
-    slices = catalogue.at(one.flavor, one.start)
-    name = slices.pool(one.offering)
-    if name in slices.pools:
-        pool = slices.pools[name]
-        units = Fraction(one.count) if pool.resource else one.gpus / pool.unit_gpus
+    version = catalogue.at(one.flavor, one.start)
+    name = version.pool(one.offering)
+    if name in version.pools:
+        pool = version.pools[name]
+        units = Fraction(one.slices) if pool.resource else one.gpus / pool.unit_gpus
         yield PoolUse(f"{one.flavor}/{name}", names.cluster_queue(one.team), units, one.start, one.end)
 
 

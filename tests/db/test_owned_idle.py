@@ -72,7 +72,7 @@ def test_the_example_of_the_guide_costs_what_it_says(teams: dict[str, Team]):
             cost, idle = found.get(name, ("0.0000", "0"))
             expected = cell.split(" + ")
             assert [Decimal(cost or 0), Decimal(idle or 0)] == [Decimal(one) for one in ["0", *expected][-2:]], cell
-        assert sum(Decimal(one) for row in found.values() for one in row) == Decimal("8.80")
+        assert sum((Decimal(one or 0) for row in found.values() for one in row), Decimal(0)) == Decimal("8.80")
 
 
 def test_what_is_lent_is_paid_by_the_borrower_alone(teams: dict[str, Team]):
@@ -158,7 +158,7 @@ def random_ledger(seed: int, teams: dict[str, Team]) -> list[tuple[str, int, flo
         hold(*one)
     for _ in range(6):
         at = choose.randrange(0, 24 * 60) / 60
-        limits = {"borrowing": choose.choice([None, 2]), "lending": choose.choice([None, 1])}
+        limits: dict[str, Any] = {"borrowing": choose.choice([None, 2]), "lending": choose.choice([None, 1])}
         set_quota(at, teams[choose.choice(sorted(teams))], choose.randint(0, 6), **limits)
     return held
 
@@ -170,7 +170,7 @@ def moments(held: list[tuple[str, int, float, float]], until: int) -> dict[str, 
     for minute in range(until * 60):
         now = hour(0) + timedelta(minutes=minute)
         quotas = {
-            f"team-{one.team.slug}": Quota(one.nominal, one.borrowing, one.lending)
+            f"team-{one.team}": Quota(one.nominal, one.borrowing, one.lending)
             for one in QuotaChange.objects.filter(at__lte=now).order_by("at", "id").select_related("team")
         }
         usage: dict[str, Fraction] = defaultdict(Fraction)

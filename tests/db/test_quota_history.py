@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -105,7 +106,10 @@ def test_weights_are_recorded_when_they_change(team: Team):
     for at, weight, within in ((1, 1, "Never"), (2, 2, "Never"), (3, 2, "LowerPriority"), (4, 1, "Never")):
         with clock.frozen(hour(at)):
             services.set_policy("operator", team, weight=Decimal(weight), within=within)
-    assert list(WeightChange.objects.order_by("at").values_list("at", "weight")) == [(hour(2), 2), (hour(4), 1)]
+    assert list(WeightChange.objects.order_by("at").values_list("at", "weight")) == [
+        (hour(2), Decimal(2)),
+        (hour(4), Decimal(1)),
+    ]
 
 
 def test_the_pools_of_a_flavors_versions_are_those_of_the_catalogue():
@@ -123,5 +127,7 @@ def test_a_gpu_that_is_divided_on_demand_is_one_unit_of_its_pool():
     whole.flavor.save()
     offer("1g.10gb", whole.gpu_share / 7)
     slices = versions.read(LOCAL).at("h100", clock.now())
-    assert {name: (pool.resource, pool.unit_gpus) for name, pool in slices.pools.items()} == {"slices": ("", 1)}
+    assert {name: (pool.resource, pool.unit_gpus) for name, pool in slices.pools.items()} == {
+        "slices": ("", Fraction(1))
+    }
     assert slices.pool("h100/mig-1g.10gb") == slices.pool("h100/claim") == "slices"
