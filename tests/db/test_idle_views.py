@@ -1,5 +1,6 @@
 """Views of idle cost: OpenCost's example, and that no view changes a sum."""
 
+from datetime import date
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from portal.core import clock
 from portal.tenants.models import Team
 from quotas.catalog.models import Flavor
-from quotas.costs import rollups, services
+from quotas.costs import bills, capacity_services, rollups, services
+from quotas.costs.capacity_services import CostSubject
 from quotas.costs.idle_views import HIDDEN, IdleBy, IdleMode, IdleSplit, IdleView
-from quotas.costs.models import Price
+from quotas.costs.models import CapacityCostHour, NodeCost, Price
+from quotas.costs.node_terms import Term
 from quotas.costs.selectors import CostRow
 from quotas.metering import services as metering
 from quotas.metering.units import GPU, FoundUnit, Unit
@@ -20,6 +23,7 @@ from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.idle import OWNER, cost_rows, costs, hold, sensing, set_quota
+from tests.support.people import person
 from tests.support.quotas import attribution, hour, used
 
 pytestmark = pytest.mark.django_db
@@ -153,3 +157,38 @@ def test_every_view_adds_up_to_the_same_to_the_last_digit(teams: dict[str, Team]
         assert sums(view, keys) == expected, (keys, view)
         assert sums(view, keys, accumulate=False) == expected, (keys, view)
     assert sums(HIDDEN, ("team",)) == (expected[0], Decimal(0))
+
+
+BEYOND = ("price_variance", "node_rest", "idle_adjustment", "idle_shared_cost", "adjustment", "shared_cost")
+
+
+def beyond(view: IdleView, keys: tuple[str, ...]) -> dict[str, list[str | None]]:
+    """Return what rows have beyond the price of GPUs, without those that have nothing."""
+    rows = cost_rows(0, 4, *keys, idle=view)
+    found = {row.name: [getattr(row, name) for name in BEYOND] for row in rows}
+    return {name: amounts for name, amounts in found.items() if amounts != ["0"] * len(BEYOND)}
+
+
+@pytest.mark.parametrize("is_rolled_up", [False, True])
+def test_what_nodes_and_fixed_costs_add_is_in_the_same_rows_in_every_view(teams: dict[str, Team], is_rolled_up: bool):
+    l40s = Flavor.objects.get(name="l40s")
+    with clock.frozen(hour(0)):
+        subject = CostSubject(l40s, Term.ON_DEMAND)
+        capacity_services.set_node_cost("operator", subject, "9", NodeCost.Per.NODE, None, "EUR", hour(0))
+        bills.set_shared_cost(person(platform_role="operator"), "network", date(2026, 11, 1), "720", "weighted")
+    set_quota(0, teams["lidar"], 8)
+    if is_rolled_up:
+        rollups.roll_up(LOCAL, hour(0), hour(3))
+    for keys in KEYS:
+        expected = beyond(SEPARATE, keys)
+        assert expected
+        for view in VIEWS:
+            assert beyond(view, keys) == expected, (keys, view)
+
+
+def test_what_nodes_add_is_unknown_in_every_view_of_hours_rolled_up_before_their_costs_were(teams: dict[str, Team]):
+    set_quota(-1, teams["lidar"], 8)
+    rollups.roll_up(LOCAL, hour(0), hour(4))
+    CapacityCostHour.objects.all().delete()
+    for view in VIEWS:
+        assert beyond(view, ("team",)) == {"__idle__": [None, None, "0", "0", "0", "0"]}, view
