@@ -114,13 +114,21 @@ class NodeAllocatable(TypedDict):
     pods: int
 
 
+class NodeSize(TypedDict):
+    """What a node has, with what the system has of it."""
+
+    cpu_millicores: int
+    memory_mib: int
+
+
 class NodeFacts(TypedDict):
     labels: dict[str, str]
-    """Those of nvidia.com/ and kubernetes.io/."""
+    """Those of nvidia.com/ and kubernetes.io/, and those that say the term by which the node is paid."""
     allocatable: dict[str, int]
     """GPUs by resource, as ``capacity``."""
     capacity: dict[str, int]
     gives: NotRequired[NodeAllocatable]
+    size: NotRequired[NodeSize]
     taints: list[list[str]]
     """Key, value and effect of each."""
     ready: bool

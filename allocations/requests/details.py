@@ -84,8 +84,8 @@ class Details:
         now, until = clock.now(), clock.this_minute()
         devices = _devices(self.rows, self.intervals)
         ended = [one if one.end else one._replace(end=max(one.start, until)) for one in self.intervals]
-        charges = costs.charges(ended, self.prices.rates, now)
-        per_hour = costs.slice_prices({row.offering for row in self.rows}, self.prices.rates, now)
+        charges = costs.charges(ended, self.prices, now)
+        per_hour = costs.slice_prices({row.offering for row in self.rows}, self.prices, now)
         return {
             row.pk: Detail(
                 devices=tuple(devices.get(row.pk, ())),

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from frontend.presenters import amounts
 from portal.core.money import split
+from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
-from quotas.costs.selectors import CostRow, Costs
 
 PLACES = 2
 
@@ -80,11 +80,21 @@ def outage_line(share: OutageShare, currency: str) -> str:
     return f"Nobody recorded a cluster for {length} ({times}). {hours} GPU-hours, {cost}, are charged for that time."
 
 
+def billed_line(found: Costs) -> str:
+    """Return what part of the money bills cover; empty if none was entered, and for who does not see the fleet."""
+    if found.billed_share is None:
+        return ""
+    return f"Bills cover {round(100 * Decimal(found.billed_share))} % of what the GPUs and nodes of this time cost."
+
+
 def _left_out(costs: Costs | CostRow) -> str:
     """Return what the cost leaves out; empty if nothing, or if it leaves out all."""
     return "" if costs.total is None else amounts.left_out(Fraction(costs.unpriced_gpu_hours))
 
 
 def _rounded(parts: Sequence[Decimal]) -> list[Decimal]:
+    """Return the amounts rounded so that they add up, unless a bill below what was rated makes some negative."""
     total = sum(parts, Decimal(0))
+    if min(parts, default=total) < 0:
+        return [round(part, PLACES) for part in parts]
     return split(total, parts, PLACES) if total else [Decimal("0.00")] * len(parts)

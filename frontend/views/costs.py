@@ -9,13 +9,14 @@ from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours
 from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.balance import balance
-from frontend.presenters.costs import outage_line, table
+from frontend.presenters.costs import billed_line, outage_line, table
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
 from quotas.costs import windows
+from quotas.costs.cost_rows import Costs
 from quotas.costs.outages import visible_share
-from quotas.costs.selectors import Costs, visible_costs
+from quotas.costs.selectors import visible_costs
 from quotas.metering.fleet_hours import by_flavor_and_day
 from quotas.metering.hours import DAY
 
@@ -63,6 +64,7 @@ def costs(request: PageRequest) -> HttpResponse:
         context |= {"problem": problem, "table": None}
         return show(request, "frontend/costs.html", context, status=problem.status)
     context["table"] = table(found, _names(request, aggregate, found))
+    context["billed"] = billed_line(found)
     context["outages"] = outage_line(visible_share(request.user, span), found.currency)
     if access.sees_all(request.user):
         end = max(span.start, min(span.end, now))

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from portal.core.admin import ReadOnlyAdmin
 from portal.core.errors import Invalid
 from portal.tenants import services, structure
-from portal.tenants.models import ApiToken, Department, Invitation, Membership, Project, Team, User
+from portal.tenants.models import ApiToken, Department, HierarchyChange, Invitation, Membership, Project, Team, User
 
 # Roles are the portal's own; groups would give rights that `portal.tenants.access` does not know.
 admin.site.unregister(Group)
@@ -161,6 +161,14 @@ class MembershipAdmin(admin.ModelAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for membership in queryset.select_related("team", "user"):
             self.delete_model(request, membership)
+
+
+@admin.register(HierarchyChange)
+class HierarchyChangeAdmin(ReadOnlyAdmin):
+    list_display = ("at", "team", "department", "parent")
+    list_filter = ("team", "department")
+    list_select_related = ("team", "department", "parent")
+    date_hierarchy = "at"
 
 
 @admin.register(Invitation)

@@ -12,6 +12,7 @@ from django.utils.functional import Promise
 
 from portal.audit.entries import audit
 from portal.clusters.models import Cluster
+from portal.core.models import AppendOnly
 from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -154,6 +155,32 @@ class Team(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+
+class HierarchyChange(AppendOnly):
+    """The department of a team, or the `parent` of a department (null: none), from `at` on; append-only.
+
+    Written with each change (`portal.tenants.structure.record_parent`). The time before the first row of a team or
+    department has that one.
+    """
+
+    at = models.DateTimeField()
+    team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="+")
+    department = models.ForeignKey(Department, null=True, on_delete=models.PROTECT, related_name="+")
+    parent = models.ForeignKey(Department, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ("-at", "-id")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(team__isnull=False, department=None, parent__isnull=False)
+                | Q(team=None, department__isnull=False),
+                name="hierarchy_change_of_one",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team or self.department} in {self.parent} from {self.at:%F %T}"
 
 
 class Project(models.Model):

@@ -47,6 +47,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
         department = Department(slug=slug, name=name, parent=parent)
         structure.check_place(department, parent)
         _insert(department)
+        structure.record_parent(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
         workqueue.enqueue(*targets.platforms())
     return department
@@ -55,6 +56,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
 def create_team(department: Department, slug: str, name: str, *, actor: str = SYSTEM) -> Team:
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
+        structure.record_parent(team)
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
         workqueue.enqueue(*targets.platforms())
     return team

@@ -16,7 +16,17 @@ from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits as limits
-from portal.tenants.models import MAX_DEPTH, Department, Egress, Exposure, Guard, PodSecurity, Project, Team
+from portal.tenants.models import (
+    MAX_DEPTH,
+    Department,
+    Egress,
+    Exposure,
+    Guard,
+    HierarchyChange,
+    PodSecurity,
+    Project,
+    Team,
+)
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
@@ -58,6 +68,7 @@ def set_parent(department: Department, parent: Department | None, *, actor: str)
             parent = Department.objects.get(pk=parent.pk)
         check_place(department, parent)
         if _change(department, "move", {"parent": parent}, actor):
+            record_parent(department)
             workqueue.enqueue(*targets.platforms())
 
 
@@ -65,8 +76,17 @@ def move_team(team: Team, department: Department, *, actor: str) -> None:
     """Move the team to another department, with which it lends and borrows from now on. Past usage stays."""
     with transaction.atomic():
         if _change(team, "move", {"department": department}, actor):
+            record_parent(team)
             found = team.projects.values_list("cluster", "slug")
             workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))
+
+
+def record_parent(row: Team | Department) -> None:
+    """Record the department that the team or department is in from now on. Called in the transaction of the change."""
+    if isinstance(row, Team):
+        HierarchyChange.objects.create(at=clock.now(), team=row, parent=row.department)
+    else:
+        HierarchyChange.objects.create(at=clock.now(), department=row, parent=row.parent)
 
 
 def move_project(project: Project, team: Team, *, actor: str) -> None:

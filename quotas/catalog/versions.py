@@ -15,6 +15,7 @@ from typing import Any
 
 from portal.core import clock
 from quotas.catalog import layouts, published, usable_part
+from quotas.catalog.dra_resources import VENDOR, pool_of
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import Geometry, geometry_of
 from quotas.catalog.models import Flavor, FlavorVersion, Kind, Offering
@@ -31,6 +32,14 @@ class SliceVersion:
     resource: str
     gpu_share: Fraction
     hidden: bool
+
+
+@dataclass(frozen=True)
+class PoolVersion:
+    """What a pool was: the device plugin's resource, "" by DRA, and the GPUs that a unit is."""
+
+    resource: str
+    unit_gpus: Fraction
 
 
 class FlavorSlices:
@@ -50,6 +59,32 @@ class FlavorSlices:
         """Return whether a device plugin's resource, or "" by DRA, is not offered: all of its offerings are hidden."""
         hidden = [one.hidden for one in self.slices.values() if one.resource == resource]
         return bool(hidden) and all(hidden)
+
+    def pool(self, offering: str) -> str:
+        """Return the key after the flavor's name of the pool that an offering takes units of; "" of one that there was
+        not. A custom claim takes them of the pool of whole GPUs, else of the largest slices.
+        """
+        found = self.slices.get(offering.partition("/")[2])
+        if found and found.kind == Kind.CLAIM:
+            others = [(name, one) for name, one in self.slices.items() if one.kind != Kind.CLAIM]
+            found = min(others, key=lambda one: (one[1].kind != Kind.WHOLE, -one[1].gpu_share, one[0]))[1]
+        return self._pool(found) if found else ""
+
+    @cached_property
+    def pools(self) -> dict[str, PoolVersion]:
+        """Return the pools by their key after the flavor's name."""
+        return {
+            self._pool(one): PoolVersion(one.resource, ONE if self._document["partitionable"] else one.gpu_share)
+            for one in self.slices.values()
+            if one.kind != Kind.CLAIM
+        }
+
+    def _pool(self, one: SliceVersion) -> str:
+        if self._document["partitionable"]:
+            return "slices"
+        if one.resource:
+            return one.resource.removeprefix(VENDOR)
+        return "gpu-shares" if one.kind == Kind.SHARED else pool_of(one.profile)
 
     def part_of_gpu(self, device: str, count: int) -> Fraction | None:
         """Return the part of its GPU that a device is: of a MIG device its profile's, of shares as many as it has;

@@ -149,7 +149,7 @@ def _rolled_up(edges: Sequence[datetime], now: datetime) -> tuple[list[_Part], l
 
 def _from_ledger(rest: Rest) -> Iterator[_Part]:
     ledger = rollups.read(rest.cluster, rest.start, rest.end)
-    for row in rollups.rows(ledger, rest.start, rest.end):
+    for row in rollups.rows(ledger, rollups.split(ledger, rest.start, rest.end), rest.start):
         key = _key(rest.cluster, row.flavor, row.node if row.is_gpu else "", row.name)
         holder = _holder(row.holder_id, row.team, row.project)
         yield _Part(key, Category(row.category), holder, _rated(row.amount, row.denominator, row.price))

@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from portal.core import money
+from quotas.costs.cost_rows import CostRow, Costs, Past
 from quotas.costs.rating import Window
-from quotas.costs.selectors import CostRow, Costs, Past
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ SINGLE_USES = """
            jsonb_build_array(
                jsonb_build_array(total.cluster, total.flavor, total.node, gpu), total.count * total.gpu_share_numerator,
                total.gpu_share_denominator, total.start, total.slot, total.key, {begin}, {until}, TRUE{conditions}
-           )::text, total.flavor, total.uncharged{columns}
+           )::text, total.flavor, total.uncharged, total.offering, {share}{columns}
     FROM single_use AS total {cut}
 """
 Row = tuple[Any, ...]

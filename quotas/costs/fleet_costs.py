@@ -1,50 +1,135 @@
-"""What the GPU-hours cost that nobody is charged for: idle, stranded, unavailable, unmanaged, and variance.
+"""What nobody is charged for: idle, stranded, unavailable and unmanaged GPU-hours, variance, and what nodes cost beyond
+the price of their GPUs.
 
 Nobody but platform staff may see them: they tell what all teams together use.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from typing import NamedTuple
 
-from quotas.costs import filters, rollups
+from quotas.costs import capacity_costs, filters, price_variance, rollups
 from quotas.costs.filters import UNALLOCATED, Filter
+from quotas.costs.price_variance import CostLine, Place, PlaceCost
 from quotas.costs.rating import RatedUsage, Window, rated
+from quotas.costs.rollups import Ledger
 from quotas.metering import rolled_up
+from quotas.metering.hours import HOUR, hour_of, hours_between
+from quotas.metering.idle_owners import PARTS
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
-from quotas.metering.rolled_up import FleetPart, Rest
+from quotas.metering.rolled_up import Detail, FleetPart, Rest
 
 IDLE = "__idle__"
 """OpenCost's name for what nobody holds: the value of every key but KEYS."""
 KEYS = ("cluster", "flavor", "node")
+PLACE_KEYS = ("cluster", "flavor")
+"""Those of which what nodes cost beyond their price has a value, and what is idle of an owner."""
+OWNER_KEYS = ("department", "team")
 Group = tuple[Window, tuple[str, ...]]
+Column = Category | CostLine
+NotHeld = dict[Group, dict[Column, RatedUsage]]
+Line = tuple[Place, CostLine, RatedUsage]
+
+
+class FleetCosts(NamedTuple):
+    """All GPU-hours of the fleet by step, and what capacity cost."""
+
+    parts: Sequence[FleetPart]
+    capacity: Sequence[PlaceCost]
+
+    def lines(self) -> Iterator[Line]:
+        """Yield what nodes cost beyond the price of their GPUs."""
+        rated_parts = (((one.step, one.cluster, one.flavor), usage(one)) for one in self.parts)
+        return price_variance.lines(rated_parts, self.capacity)
+
+
+def read(edges: Sequence[datetime], now: datetime, detail: Detail = Detail.NONE) -> FleetCosts | None:
+    """Return what there was between ``edges`` until ``now``; None if too much of it is not rolled up."""
+    parts, rest = rolled_up.of_fleet(edges, now, detail)
+    if rolled_up.is_too_long(rest):
+        return None
+    parts += [one for piece in rest for one in _from_ledger(piece, detail)]
+    return FleetCosts(parts, capacity_costs.of_fleet(edges, now, rest))
 
 
 def not_held(
-    edges: Sequence[datetime], keys: Sequence[str], where: Filter, now: datetime
-) -> dict[Group, dict[Category, RatedUsage]] | None:
-    """Return the GPU-hours of every category but held, as ``ledger.sums``; None if too much of the window is not rolled
-    up. A filter by anything but KEYS leaves none.
+    edges: Sequence[datetime], keys: Sequence[str], where: Filter, now: datetime, *, by_owner: bool = False
+) -> NotHeld | None:
+    """Return the GPU-hours of every category but held, as ``ledger.sums``, and the lines of what nodes cost; None if
+    too much of the window is not rolled up. A filter by anything but KEYS leaves none.
 
     A GPU that a device plugin counts has no node, whether it is held or not: a hold is a count on the flavor, so what
     it leaves is one, too. Of it only the node of unmanaged use is known.
+
+    ``by_owner``: what is idle has the department and team whose unused quota it is, also for a filter by them, and no
+    node.
     """
-    found: dict[Group, dict[Category, RatedUsage]] = defaultdict(lambda: defaultdict(RatedUsage))
-    filtered = filters.keys(where)
-    if filtered - set(KEYS):
-        return found
-    parts, rest = rolled_up.of_fleet(edges, now, by_node="node" in {*keys, *filtered})
-    if rolled_up.is_too_long(rest):
+    if filters.keys(where) - known_keys(by_owner=by_owner):
+        return {}
+    detail = by_node(keys, where)
+    costs = read(edges, now, Detail.OWNER if by_owner else detail)
+    if costs is None:
         return None
-    for part in [*parts, *(one for piece in rest for one in _from_ledger(piece))]:
-        values = {"cluster": part.cluster, "flavor": part.flavor, "node": part.node}
-        if part.category != Category.HELD and filters.may_keep(where, values):
-            names = tuple((values[key] or UNALLOCATED) if key in values else IDLE for key in keys)
-            group = Window(edges[part.step - 1], edges[part.step]), names
-            price = None if part.price is None else Fraction(part.price)
-            found[group][part.category] += rated(part.gpu_hours, price)
+    parts = costs.parts
+    if by_owner and detail == Detail.NODE and (placed := read(edges, now, detail)):
+        others = (one for one in placed.parts if one.category != Category.IDLE)
+        parts = [*(one for one in parts if one.category == Category.IDLE), *others]
+    return grouped(parts, costs.lines(), edges, keys, where, by_owner=by_owner)
+
+
+def by_node(keys: Sequence[str], where: Filter) -> Detail:
+    """Return the detail that these keys and this filter need."""
+    return Detail.NODE if "node" in {*keys, *filters.keys(where)} else Detail.NONE
+
+
+def grouped(
+    parts: Iterable[FleetPart],
+    lines: Iterable[Line],
+    edges: Sequence[datetime],
+    keys: Sequence[str],
+    where: Filter,
+    *,
+    by_owner: bool = False,
+) -> NotHeld:
+    """Return every category but held of these parts, and these lines, as ``not_held``; without idle of no GPU-hours,
+    all of which is in other rows.
+    """
+    found: NotHeld = {}
+    if filters.keys(where) - known_keys(by_owner=by_owner):
+        return found
+
+    def add(step: int, values: Mapping[str, str], column: Column, amount: RatedUsage) -> None:
+        if filters.may_keep(where, values):
+            names = tuple(values.get(key) or (UNALLOCATED if key in KEYS else IDLE) for key in keys)
+            group = Window(edges[step - 1], edges[step]), names
+            if amount is not price_variance.UNKNOWN or group in found:
+                found.setdefault(group, defaultdict(RatedUsage))[column] += amount
+
+    for one in parts:
+        if one.category != Category.HELD:
+            owner = {"department": one.department, "team": one.team}
+            values = {"cluster": one.cluster, "flavor": one.flavor, "node": one.node, **owner}
+            add(one.step, values, one.category, usage(one))
+    nobody = dict.fromkeys(["node", *OWNER_KEYS], "")
+    for (step, cluster, flavor), line, amount in lines:
+        add(step, {"cluster": cluster, "flavor": flavor, **nobody}, line, amount)
+    for group, of_group in list(found.items()):
+        if Category.IDLE in of_group and not of_group[Category.IDLE].gpu_hours:
+            del of_group[Category.IDLE]
+        if not of_group:
+            del found[group]
     return found
+
+
+def usage(part: FleetPart) -> RatedUsage:
+    return rated(part.gpu_hours, None if part.price is None else Fraction(part.price))
+
+
+def known_keys(*, by_owner: bool) -> set[str]:
+    """Return the keys of which what nobody holds has values."""
+    return {*KEYS, *OWNER_KEYS} if by_owner else set(KEYS)
 
 
 def is_known(
@@ -70,8 +155,22 @@ def keeps_cluster(where: Filter, cluster: str) -> bool:
     return filters.may_keep(where, {"cluster": cluster})
 
 
-def _from_ledger(rest: Rest) -> Iterator[FleetPart]:
+def _from_ledger(rest: Rest, detail: Detail) -> Iterator[FleetPart]:
     ledger = rollups.read(rest.cluster, rest.start, rest.end)
-    for row in rollups.rows(ledger, rest.start, rest.end):
+    for row in rollups.rows(ledger, rollups.split(ledger, rest.start, rest.end), rest.start):
         hours = Fraction(row.amount) / Fraction(row.denominator) / MICROSECONDS_PER_HOUR
-        yield FleetPart(rest.step, rest.cluster, row.flavor, Category(row.category), row.price, hours, row.node)
+        node = row.node if detail == Detail.NODE else ""
+        yield FleetPart(rest.step, rest.cluster, row.flavor, Category(row.category), row.price, hours, node)
+    if detail == Detail.OWNER:
+        yield from _owned(ledger, rest)
+
+
+def _owned(ledger: Ledger, rest: Rest) -> Iterator[FleetPart]:
+    """Yield what is idle of each owner, and the same taken off what has none; by hour, as it is rolled up."""
+    for begin in hours_between(hour_of(rest.start), rest.end):
+        start, end = max(begin, rest.start), min(begin + HOUR, rest.end)
+        for row in rollups.owned_rows(rest.cluster, ledger, rollups.split(ledger, start, end), start, end):
+            hours = Fraction(row.amount) / (PARTS * MICROSECONDS_PER_HOUR)
+            part = FleetPart(rest.step, rest.cluster, row.flavor, Category.IDLE, row.price, hours)
+            yield part._replace(department=row.department, team=row.team)
+            yield part._replace(gpu_hours=-hours)

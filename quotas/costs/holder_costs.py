@@ -42,7 +42,7 @@ def of_holder(user: User, holder_id: UUID, now: datetime) -> HolderCosts:
     if not access.sees_all(user):
         visible = visible.filter(team__in=access.visible_teams(user).values("slug"))
     rows = list(visible.order_by("start", "slot", "key"))
-    charges = selectors.charges(rows, rates.by_flavor(row.flavor for row in rows), now, by="key")
+    charges = selectors.charges(rows, rates.read(row.flavor for row in rows), now, by="key")
     found = [charges.get(row.key, NO_CHARGE) for row in rows]
     whole = _sum(found)
     parts = zip(

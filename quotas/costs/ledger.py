@@ -19,11 +19,8 @@ from django.db import connection
 from portal.core import reading
 from quotas.costs import columns, crowded_gpus, filters, rates, rating
 from quotas.costs.filters import UNALLOCATED, Where
-from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, Window
+from quotas.costs.rating import MICROSECONDS_PER_HOUR, PRICE_UNITS, RatedUsage, Window
 from quotas.metering import rolled_up
-
-PRICE_UNITS = 10**10
-"""A price has as many decimal places."""
 
 # What is rolled up has no bounds to cut. The rest is read from the ledger, by what its price depends on, with the cut
 # in place of the step; the row of cut 0 has the moments of all cuts, and all prices.
@@ -46,11 +43,12 @@ _QUERY = """
     )
     SELECT cut, total.gpu_share_denominator::text, NULL,
            trunc(sum(extract(epoch FROM {until} - {begin}) * total.count * total.gpu_share_numerator) * 1000000)::text,
-           total.flavor, total.uncharged{columns}
+           total.flavor, total.uncharged, total.offering, {share}{columns}
     FROM usage AS total {cut}
-    GROUP BY cut, total.gpu_share_denominator, total.flavor, total.uncharged{columns}
+    GROUP BY cut, total.gpu_share_denominator, total.gpu_share_numerator, total.flavor, total.uncharged,
+             total.offering{columns}
     UNION ALL
-    SELECT 0, NULL, NULL, json_build_array((SELECT moments FROM cuts), {prices})::text, '', FALSE{no_names}
+    SELECT 0, NULL, NULL, json_build_array((SELECT moments FROM cuts), {prices})::text, '', FALSE, '', ''{no_names}
 """
 _CUT = {
     "cut": """
@@ -60,17 +58,20 @@ _CUT = {
     """,
     "begin": "greatest(total.t0, cuts[cut])",
     "until": "least(total.t1, cuts[cut + 1])",
+    "share": "total.gpu_share_numerator || '/' || total.gpu_share_denominator",
 }
 _ROLLED_UP = """
     UNION ALL
-    SELECT step, total.denominator::text, total.price::text, sum(total.amount)::text, NULL, NULL{columns}
+    SELECT step, total.denominator::text, total.price::text, sum(total.amount)::text, NULL, NULL, NULL, NULL{columns}
     FROM {rows} WHERE total.category = 'held'{conditions}
     GROUP BY step, total.denominator, total.price{columns}
 """
 Row = tuple[Any, ...]
-"""A step, a denominator, a price, an amount, and names. Between the amount and the names are two columns that only rows
-of the ledger have: flavor and whether it is not charged.
+"""A step, a denominator, a price, an amount, and from NAMES on names. Between the amount and the names are columns that
+only rows of the ledger have, what the price depends on: flavor, whether it is not charged, offering, and what a slice
+takes of a GPU.
 """
+NAMES = 8
 
 
 class Sum(NamedTuple):
@@ -138,12 +139,19 @@ def total(found: Sequence[Sum], window: Window) -> Sum:
 def _at_their_prices(edges: Sequence[datetime], of_ledger: Sequence[Row]) -> Iterator[Row]:
     """Yield the rows of the ledger like those of the roll-ups, each with the step that has its cut, and its price."""
     [moments, prices] = next(json.loads(row[3]) for row in of_ledger if not row[0])
-    cuts, of_flavor = [datetime.fromisoformat(moment) for moment in moments], rates.price_list(prices).rates
+    cuts, known = [datetime.fromisoformat(moment) for moment in moments], rates.price_list(prices)
     rows = crowded_gpus.charged([row for row in of_ledger if row[0]])
-    for cut, denominator, _, amount, flavor, uncharged, *names in rows:
+    for cut, denominator, _, amount, flavor, uncharged, offering, share, *names in rows:
         since, until = cuts[cut - 1 : cut + 1]
-        [(price, _, _)] = rating.by_price(of_flavor.get(flavor, ()), since, until, is_charged=not uncharged)
-        yield bisect_right(edges, since), denominator, price, amount, None, None, *names
+        [(price, _, _)] = rating.by_price(
+            known.rates.get(flavor, ()),
+            since,
+            until,
+            listed=known.lists.get(offering, ()),
+            slice_share=Fraction(share),
+            is_charged=not uncharged,
+        )
+        yield bisect_right(edges, since), denominator, price, amount, None, None, None, None, *names
 
 
 def _added_up(edges: Sequence[datetime], rows: Sequence[Row]) -> list[Sum]:
@@ -161,11 +169,11 @@ def _added_up(edges: Sequence[datetime], rows: Sequence[Row]) -> list[Sum]:
         factor, price = factors[row[1:3]]
         used = int(row[3]) * factor
         unpriced, cost = (used, 0) if price is None else (0, used * price)
-        key = row[:1] + row[6:]
+        key = row[:1] + row[NAMES:]
         if known := found.get(key):
             used, unpriced, cost = used + known.used, unpriced + known.unpriced, cost + known.cost
         if used:
-            names = row[6:] if "" not in row else tuple(name or UNALLOCATED for name in row[6:])
+            names = row[NAMES:] if "" not in row else tuple(name or UNALLOCATED for name in row[NAMES:])
             found[key] = Sum(windows[row[0] - 1], names, used, unpriced, cost, base * MICROSECONDS_PER_HOUR)
     return list(found.values())
 

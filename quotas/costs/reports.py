@@ -7,16 +7,18 @@ from portal.tenants.models import User
 from quotas.costs import comparison, steps, windows
 from quotas.costs.calendar import UTC_CALENDAR, Calendar
 from quotas.costs.comparison import Edges
+from quotas.costs.cost_rows import Costs
 from quotas.costs.filters import EVERYTHING, Where
+from quotas.costs.idle_views import IdleView
 from quotas.costs.rating import Window
 from quotas.costs.run_rates import Metric
-from quotas.costs.selectors import Costs, visible_costs
+from quotas.costs.selectors import visible_costs
 from quotas.costs.steps import Step
 
 
 @dataclass(frozen=True)
 class CostQuery:
-    """A question about costs. `shows_idle` is whether what nobody is charged for is shown to who may see it."""
+    """A question about costs. Without an `idle` view it is the one with most that the person may see."""
 
     window: Window
     keys: tuple[str, ...] = ("project",)
@@ -24,7 +26,7 @@ class CostQuery:
     step: Step = Step.ALL
     calendar: Calendar = UTC_CALENDAR
     metric: Metric = Metric.CUMULATIVE
-    shows_idle: bool = True
+    idle: IdleView | None = None
     is_compared: bool = False
 
 
@@ -43,7 +45,7 @@ def _costs(user: User, query: CostQuery, window: Window, now: datetime) -> Costs
         user,
         window,
         query.keys,
-        fleet=query.shows_idle,
+        idle=query.idle,
         step=query.step,
         calendar=query.calendar,
         where=query.where,

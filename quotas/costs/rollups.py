@@ -1,4 +1,5 @@
-"""Rolls the ledger up by hour: what each account, and each team and project, had, by category and price.
+"""Rolls the ledger up by hour: what each account, and each team and project, had, by category and price, and whose
+unused quota was idle.
 
 Whole numbers and no money: GPU-microseconds for each denominator of a part of a GPU, and for each price. So sums of
 roll-ups are those of the ledger to the last digit (``quotas.costs.ledger``).
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -19,17 +20,38 @@ from django.db.models import Q, Sum
 
 from portal.core import clock, money
 from portal.core.locks import advisory_lock
-from quotas.costs import rates, rating
-from quotas.costs.rating import Rates
+from quotas.catalog import versions
+from quotas.costs import capacity_costs, owned_idle, rates, rating
+from quotas.costs.owned_idle import HeldSlices, QuotaHistory
+from quotas.costs.rates import PriceList
+from quotas.limits import history
 from quotas.metering import accounts, parts
 from quotas.metering.accounts import AccountKey
 from quotas.metering.hours import DAY, HOUR, day_of, hours_between
-from quotas.metering.models import AccountHour, DayTotal, DirtyHour, ForeignUse, HourTotal, RolledUpHour, UsageInterval
+from quotas.metering.models import (
+    AccountHour,
+    DayTotal,
+    DirtyHour,
+    ForeignUse,
+    HourTotal,
+    OwnedIdleDay,
+    OwnedIdleHour,
+    RolledUpHour,
+    UsageInterval,
+)
 from quotas.metering.parts import MICROSECOND, Account, Part
 
 PRICE_PLACES = 10
 SHARED = ("flavor", "category", "offering", "department", "team", "project", "price", "denominator")
 """The columns by which the accounts of an hour are added up."""
+OWNED = ("flavor", "department", "team", "price")
+"""Those by which what is owned of the idle is."""
+OF_AN_HOUR: Sequence[Any] = (AccountHour, HourTotal, OwnedIdleHour)
+OF_A_DAY: Sequence[tuple[Any, Any, Sequence[str]]] = (
+    (DayTotal, HourTotal, SHARED),
+    (OwnedIdleDay, OwnedIdleHour, OWNED),
+)
+"""Totals of a day, the totals of its hours, and their columns but for the amount."""
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -54,14 +76,21 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """What the ledger of a cluster has in ``[start, end)``: accounts, who their uses are by, and the uses that have the
-    price 0.
+    """What the ledger of a cluster has in ``[start, end)``: accounts, who their uses are by, the uses that have the
+    price 0, and what each takes of a GPU.
     """
 
     accounts: Mapping[AccountKey, Account]
     holders: Mapping[str, Holder]
     uncharged: Collection[str]
-    rates: Rates
+    shares: Mapping[str, Fraction]
+    prices: PriceList
+    held: Sequence[HeldSlices]
+    history: QuotaHistory
+
+
+Split = Mapping[AccountKey, Sequence[Part]]
+"""The parts of accounts."""
 
 
 def read(cluster: str, start: datetime, end: datetime) -> Ledger:
@@ -69,28 +98,48 @@ def read(cluster: str, start: datetime, end: datetime) -> Ledger:
     found = accounts.read(start, end, cluster)
     # Read last: rows are never deleted, so every use of the accounts is among them.
     within = Q(end=None) | Q(end__gt=start)
-    holders, uncharged = {}, set()
+    holders, uncharged, shares, held = {}, set(), {}, []
     fields = [name for name in Holder._fields if name not in ("labels", "owner_kind")]
     usage = UsageInterval.objects.filter(within, cluster=cluster, start__lt=end).order_by()
-    for key, is_uncharged, labels, *values in usage.values_list("key", "uncharged", "labels", *fields):
-        holders[str(key)] = Holder(*values)._replace(labels=tuple(sorted(labels.items())))
+    more = ("uncharged", "labels", "flavor", "count", "gpu_share_numerator", "gpu_share_denominator", "start", "end")
+    for key, is_uncharged, labels, flavor, count, numerator, denominator, since, to, *values in usage.values_list(
+        "key", *more, *fields
+    ):
+        holder = holders[str(key)] = Holder(*values)._replace(labels=tuple(sorted(labels.items())))
+        share = shares[str(key)] = Fraction(numerator, denominator)
+        held.append(HeldSlices(holder.team, flavor, holder.offering, count, count * share, since, to))
         if is_uncharged:
             uncharged.add(str(key))
     foreign = ForeignUse.objects.filter(within, cluster=cluster, start__lt=end).order_by()
     for key, node, namespace, owner_kind in foreign.values_list("pk", "node", "namespace", "owner_kind"):
         holders[f"foreign/{key}"] = Holder(node, namespace=namespace, owner_kind=owner_kind)
-    return Ledger(found, holders, uncharged, rates.by_flavor({key.flavor for key in found}))
+    quotas = QuotaHistory(history.periods(cluster, start, end), versions.read(cluster))
+    return Ledger(found, holders, uncharged, shares, rates.read({key.flavor for key in found}), held, quotas)
 
 
-def rows(ledger: Ledger, start: datetime, end: datetime) -> list[AccountHour]:
-    """Return what every account had in ``[start, end)``, as rows that are not saved."""
+def split(ledger: Ledger, start: datetime, end: datetime) -> Split:
+    """Return the parts of every account in ``[start, end)``."""
+    return {key: parts.split(account, start, end) for key, account in ledger.accounts.items()}
+
+
+def owned_rows(cluster: str, ledger: Ledger, found: Split, start: datetime, end: datetime) -> list[OwnedIdleHour]:
+    """Return whose the idle among the parts of ``[start, end)`` was, as rows that are not saved."""
+    return owned_idle.rows(cluster, ledger.history, ledger.held, found, ledger.prices.rates, start, end)
+
+
+def rows(ledger: Ledger, found: Split, start: datetime) -> list[AccountHour]:
+    """Return what every account had, given its parts from ``start`` on, as rows that are not saved."""
     amounts: dict[tuple[AccountKey, str, Holder, Fraction | None, int], int] = defaultdict(int)
-    for key, account in ledger.accounts.items():
-        prices = ledger.rates.get(key.flavor, ())
-        for part in parts.split(account, start, end):
+    for key, of_account in found.items():
+        of_flavor = ledger.prices.rates.get(key.flavor, ())
+        for part in of_account:
             holder = _holder(ledger, key, part)
-            is_charged = part.key not in ledger.uncharged
-            for price, since, until in rating.by_price(prices, part.start, part.end, is_charged=is_charged):
+            listed, is_charged = ledger.prices.lists.get(holder.offering, ()), part.key not in ledger.uncharged
+            share = ledger.shares.get(part.key, rating.ONE)
+            in_force = rating.by_price(
+                of_flavor, part.start, part.end, listed=listed, slice_share=share, is_charged=is_charged
+            )
+            for price, since, until in in_force:
                 group = (key, part.category.value, holder, price, part.gpus.denominator)
                 amounts[group] += part.gpus.numerator * ((until - since) // MICROSECOND)
     return [
@@ -124,11 +173,18 @@ def roll_up(cluster: str, start: datetime, end: datetime) -> None:
             locks.enter_context(advisory_lock("roll up hour", cluster, hour.isoformat()))
         marks = list(DirtyHour.objects.filter(cluster=cluster, hour__in=hours).order_by().values_list("pk", flat=True))
         ledger = read(cluster, start, end)
-        found = [row for hour in hours for row in rows(ledger, hour, hour + HOUR)]
-        for model in (AccountHour, HourTotal):
+        found: list[AccountHour] = []
+        owned: list[OwnedIdleHour] = []
+        for hour in hours:
+            of_hour = split(ledger, hour, hour + HOUR)
+            found += rows(ledger, of_hour, hour)
+            owned += owned_rows(cluster, ledger, of_hour, hour, hour + HOUR)
+        for model in OF_AN_HOUR:
             model.objects.filter(cluster=cluster, start__in=hours).delete()
         AccountHour.objects.bulk_create(found, batch_size=1000)
         HourTotal.objects.bulk_create(_totals(found), batch_size=1000)
+        OwnedIdleHour.objects.bulk_create(owned, batch_size=1000)
+        capacity_costs.replace_hours(cluster, hours)
         now = clock.now()
         RolledUpHour.objects.bulk_create(
             (RolledUpHour(cluster_id=cluster, hour=hour, rolled_up_at=now) for hour in hours),
@@ -173,9 +229,11 @@ def _replace_day(cluster: str, day: datetime) -> None:
     """Add up the hours of a day, if all are rolled up."""
     if RolledUpHour.objects.filter(cluster=cluster, hour__gte=day, hour__lt=day + DAY).count() < DAY // HOUR:
         return
-    DayTotal.objects.filter(cluster=cluster, start=day).delete()
-    of_day = HourTotal.objects.filter(cluster=cluster, start__gte=day, start__lt=day + DAY).order_by()
-    totals = of_day.values(*SHARED).annotate(added_up=Sum("amount"))
-    DayTotal.objects.bulk_create(
-        DayTotal(cluster_id=cluster, start=day, amount=values.pop("added_up"), **values) for values in totals
-    )
+    for model, of_hours, names in OF_A_DAY:
+        model.objects.filter(cluster=cluster, start=day).delete()
+        of_day = of_hours.objects.filter(cluster=cluster, start__gte=day, start__lt=day + DAY).order_by()
+        totals = of_day.values(*names).annotate(added_up=Sum("amount"))
+        model.objects.bulk_create(
+            model(cluster_id=cluster, start=day, amount=values.pop("added_up"), **values) for values in totals
+        )
+    capacity_costs.replace_day(cluster, day)

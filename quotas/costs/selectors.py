@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -14,12 +14,27 @@ from portal.core import clock, money
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import columns, filters, fleet_costs, ledger, rates, rating, run_rates, steps
+from quotas.costs import (
+    columns,
+    currencies,
+    filters,
+    fleet_costs,
+    idle_views,
+    ledger,
+    month_charges,
+    rates,
+    rating,
+    run_rates,
+    steps,
+)
 from quotas.costs.calendar import UTC_CALENDAR, Calendar
+from quotas.costs.cost_rows import COLUMNS, UNPRICED, CostRow, Costs
 from quotas.costs.filters import EVERYTHING, Where
-from quotas.costs.fleet_costs import Group
-from quotas.costs.models import Price
-from quotas.costs.rating import RatedUsage, Rates, Usage, Window
+from quotas.costs.fleet_costs import Group, NotHeld
+from quotas.costs.idle_views import HIDDEN, IdleView
+from quotas.costs.month_charges import MonthCharges
+from quotas.costs.rates import PriceList
+from quotas.costs.rating import Usage, Window
 from quotas.costs.run_rates import Metric
 from quotas.costs.steps import Step
 from quotas.metering import charged_intervals, ledger_starts
@@ -45,80 +60,9 @@ NO_CHARGE = Charge(reserved=Fraction(0), used=Fraction(0), unpriced=Fraction(0),
 """The charge of what was never held."""
 
 
-@dataclass(frozen=True)
-class Past:
-    """What a row was in the window before. Zero if it was not there."""
-
-    gpu_hours: str = "0.000000"
-    unpriced_gpu_hours: str = "0"
-    cost: str | None = "0.0000"
-    total: str | None = "0.0000"
-
-
-@dataclass(frozen=True)
-class CostRow:
-    """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
-
-    `total` is what is charged: the sum of `cost` and `shared_cost`, which is not computed yet and so "0". Both are
-    without the unpriced GPU-hours, and None if those are all there are. The others say what nobody is charged for. They
-    are "0" for who does not see the whole fleet, and None without a price, if the window begins before capacity is
-    recorded, or if too much is not rolled up yet. `unpriced_idle_gpu_hours` are those of them without a price.
-
-    `properties` are the values of the keys. `previous` and `change`, the difference of the totals, are None unless the
-    row is compared with the window before.
-    """
-
-    name: str
-    window: Window
-    gpu_hours: str
-    unpriced_gpu_hours: str
-    cost: str | None
-    total: str | None
-    currency: str
-    idle_cost: str | None = "0"
-    stranded_cost: str | None = "0"
-    unavailable_cost: str | None = "0"
-    unmanaged_cost: str | None = "0"
-    variance: str | None = "0"
-    unpriced_idle_gpu_hours: str | None = "0"
-    shared_cost: str = "0"
-    properties: Mapping[str, str] = field(default_factory=dict)
-    previous: Past | None = None
-    change: str | None = None
-
-
-COLUMNS = {
-    Category.IDLE: "idle_cost",
-    Category.STRANDED: "stranded_cost",
-    Category.UNAVAILABLE: "unavailable_cost",
-    Category.UNMANAGED: "unmanaged_cost",
-    Category.VARIANCE: "variance",
-}
-UNPRICED = "unpriced_idle_gpu_hours"
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them.
-
-    `total` is without the unpriced GPU-hours, and None if those are all there are. `capacity_recorded_since` is by
-    cluster, None where none is recorded; empty for who does not see the whole fleet. `previous` are the costs with
-    which these are compared.
-    """
-
-    window: Window
-    currency: str
-    rows: list[CostRow]
-    gpu_hours: str
-    unpriced_gpu_hours: str
-    total: str | None
-    capacity_recorded_since: Mapping[str, datetime | None]
-    previous: "Costs | None" = None
-
-
 def currency() -> str:
-    """Return the currency of all prices."""
-    return Price.objects.values_list("currency", flat=True).first() or rates.NO_PRICE_YET
+    """Return the currency of all amounts."""
+    return currencies.of_portal() or rates.NO_PRICE_YET
 
 
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
@@ -126,16 +70,19 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     absent.
     """
     listed = list(offerings)
-    return slice_prices(listed, rates.by_flavor(offering.flavor.name for offering in listed), at)
+    return slice_prices(listed, rates.read(offering.flavor.name for offering in listed), at)
 
 
-def slice_prices(offerings: Iterable[Offering], prices: Rates, at: datetime) -> dict[str, Fraction]:
+def slice_prices(offerings: Iterable[Offering], prices: PriceList, at: datetime) -> dict[str, Fraction]:
     """Return the price of one slice for one hour at `at`, by offering key; offerings without a price are absent."""
     found = {}
     for offering in offerings:
-        price = rating.rate_at(prices.get(offering.flavor.name, ()), at)
-        if price is not None:
-            found[offering.key] = price * offering.gpu_share
+        per_slice = rating.list_price_at(prices.lists.get(offering.key, ()), at)
+        per_gpu = rating.rate_at(prices.rates.get(offering.flavor.name, ()), at)
+        if per_slice is not None:
+            found[offering.key] = per_slice
+        elif per_gpu is not None:
+            found[offering.key] = per_gpu * offering.gpu_share
     return found
 
 
@@ -144,33 +91,40 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
     named devices; zero for those never held.
     """
     intervals = list(UsageInterval.objects.filter(holder_id__in=holder_ids))
-    prices = rates.by_flavor(row.flavor for row in intervals)
+    prices = rates.read(row.flavor for row in intervals)
     return dict.fromkeys(holder_ids, NO_CHARGE) | charges(intervals, prices, now)
 
 
 def charges(
-    intervals: Iterable[UsageInterval | HeldInterval], prices: Rates, now: datetime, by: str = "holder_id"
+    intervals: Iterable[UsageInterval | HeldInterval], prices: PriceList, now: datetime, by: str = "holder_id"
 ) -> dict[UUID, Charge]:
     """Return what the holders of the intervals are charged for until `now`, exact; one query if there are any named
     devices, for the other uses of their GPUs. With `by` the `key`, what each interval is charged.
     """
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
     for row, start, end, gpus in charged_intervals.until(intervals, now):
-        usage = Usage(row.flavor, gpus, start, end, is_charged=not row.uncharged)
+        share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
+        usage = Usage(row.flavor, gpus, start, end, not row.uncharged, row.offering, share)
         found[getattr(row, by)].append((usage, row.unused))
     charged = {}
     for key, rows in found.items():
-        rated = rating.rated_usage((usage for usage, _ in rows), prices, None, now)
+        rated = rating.rated_usage((usage for usage, _ in rows), prices.rates, None, now, prices.lists)
         unused = rating.gpu_hours((usage for usage, is_unused in rows if is_unused), None, now)
         charged[key] = Charge(rated.gpu_hours, rated.gpu_hours - unused, rated.unpriced_gpu_hours, rated.cost)
     return charged
 
 
-def visible_costs(user: User, window: Window, aggregate: Sequence[str], *, fleet: bool = False, **more: Any) -> Costs:
-    """Return `costs` of the teams whose things `user` may read; of the `fleet` only for who sees all of it."""
+def visible_costs(
+    user: User, window: Window, aggregate: Sequence[str], *, idle: IdleView | None = HIDDEN, **more: Any
+) -> Costs:
+    """Return `costs` of the teams whose things `user` may read; `idle` None is the view with most that they may see.
+
+    Raises Forbidden for a view of the fleet for who does not see all of it.
+    """
     sees_all = access.sees_all(user)
+    view = idle_views.for_person(idle, sees_all=sees_all)
     teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, teams=teams, fleet=fleet and sees_all, **more)
+    return costs(window, aggregate, teams=teams, idle=view, **more)
 
 
 def costs(
@@ -182,13 +136,13 @@ def costs(
     where: Where = EVERYTHING,
     teams: Collection[str] | None = None,
     now: datetime | None = None,
-    fleet: bool = False,
+    idle: IdleView = HIDDEN,
     metric: Metric = Metric.CUMULATIVE,
 ) -> Costs:
     """Return usage and cost in `window` by the keys in `aggregate` (of `columns`), in two queries.
 
-    With `fleet` also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys other than
-    `fleet_costs.KEYS`.
+    Unless `idle` hides it, also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys
+    other than `fleet_costs.KEYS`; what is idle in the rows that `idle` says.
 
     Each `step` of the `calendar` has rows of its own. `teams` are the slugs whose costs may be seen, None for all.
     Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and money to 4, so that the
@@ -199,36 +153,51 @@ def costs(
     columns.check("filter", filters.keys(kept))
     edges = steps.edges(window, step, calendar)
     found = ledger.sums(edges, keys, kept, until)
-    whole, unit = ledger.total(found, window).usage, currency()
-    others = fleet_costs.not_held(edges, keys, kept, until) if fleet else {}
-    since = ledger_starts.capacity_recorded_since() if fleet else {}
-    if others:
-        known = {group[:2] for group in found}
-        found += [ledger.Sum(*group) for group in others if group not in known]
+    whole = ledger.total(found, window).usage
+    unit, is_entered = month_charges.currency_and_existence()
+    others, shows_fleet = idle_views.not_held(idle, edges, keys, kept, until), idle != HIDDEN and teams is None
+    charges = MonthCharges()
+    if is_entered:
+        charges = month_charges.read(edges, keys, kept, until, fleet=shows_fleet, sees_all=teams is None)
+    since = {} if idle == HIDDEN else ledger_starts.capacity_recorded_since()
+    if others is not None:
+        for group, lines in charges.fleet.items():
+            others.setdefault(group, {}).update(lines)
+    known = {group[:2] for group in found}
+    more = dict.fromkeys([*(others or ()), *charges.groups()])
+    found += [ledger.Sum(*group) for group in more if group not in known]
     found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
     hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
     unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
     factors = {Window(*bounds): run_rates.factor(metric, Window(*bounds), until) for bounds in pairwise(edges)}
     amounts = _amounts(found, whole.priced_cost, metric, factors)
-    others_of = [
-        _not_held(
-            others if not fleet or fleet_costs.is_known(keys, kept, since, one.window, one.names) else None,
-            one,
-            factors[one.window],
-        )
+    idle_costs = idle_views.rounded(others or {}, factors)
+    unknown = dict.fromkeys([*(COLUMNS.values() if teams is None else [COLUMNS[Category.IDLE]]), UNPRICED])
+    not_held = [
+        _not_held(others, idle_costs, one, factors[one.window])
+        if others is not None and idle_views.is_known(idle, keys, kept, since, one)
+        else unknown
         for one in found
     ]
-    parts = zip(found, hours, unpriced, amounts, strict=True)
-    rows = [_row(keys, *amount, unit, more) for amount, more in zip(parts, others_of, strict=True)]
-    total = None if whole.cost is None else whole.cost * run_rates.factor(metric, window, until)
+    of_months = (charges.adjustment, charges.shared)
+    groups = [one[:2] for one in found]
+    adjustments, shared = (month_charges.texts(month_charges.scaled(of, groups, factors)) for of in of_months)
+    parts = zip(found, hours, unpriced, amounts, zip(adjustments, shared, strict=True), strict=True)
+    rows = [_row(keys, *amount, unit, others_of) for amount, others_of in zip(parts, not_held, strict=True)]
+    rate = run_rates.factor(metric, window, until)
+    total = None if whole.cost is None else money.text(whole.cost * rate)
+    added = month_charges.texts([month_charges.total(of, rate) for of in of_months])
     return Costs(
         window=window,
         currency=unit,
         rows=rows,
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
-        total=None if total is None else money.text(total),
-        capacity_recorded_since={one: at for one, at in since.items() if fleet_costs.keeps_cluster(kept, one)},
+        total=_total(total, *added),
+        capacity_recorded_since={
+            one: at for one, at in since.items() if teams is None and fleet_costs.keeps_cluster(kept, one)
+        },
+        billed_share=money.text(charges.billed_share) if charges.billed_share else None,
     )
 
 
@@ -247,16 +216,23 @@ def _amounts(
 
 
 def _not_held(
-    others: Mapping[Group, Mapping[Category, RatedUsage]] | None, row: ledger.Sum, factor: Fraction
+    others: NotHeld, idle_costs: Mapping[Group, Decimal], row: ledger.Sum, factor: Fraction
 ) -> dict[str, Any]:
     """Return the columns of what nobody is charged for."""
-    if not others:
-        return {} if others is not None else dict.fromkeys((*COLUMNS.values(), UNPRICED))
-    usages = others.get((row.window, row.names), {})
-    costs = {COLUMNS[category]: usage.cost for category, usage in usages.items()}
-    unpriced = sum((usage.unpriced_gpu_hours for usage in usages.values()), Fraction(0))
+    group = row.window, row.names
+    usages = others.get(group, {})
+    costs = {COLUMNS[one]: usage.cost for one, usage in usages.items()}
     texts = {name: None if cost is None else money.text(cost * factor) for name, cost in costs.items()}
+    if group in idle_costs:
+        texts[COLUMNS[Category.IDLE]] = str(idle_costs[group])
+    unpriced = sum((usages[one].unpriced_gpu_hours for one in usages if isinstance(one, Category)), Fraction(0))
     return {**texts, UNPRICED: money.hours_text(unpriced)}
+
+
+def _total(*amounts: str | None) -> str | None:
+    """Return the sum of decimal strings; None if any is not known."""
+    known = [amount for amount in amounts if amount is not None]
+    return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
 
 
 def _row(
@@ -265,9 +241,11 @@ def _row(
     hours: Decimal,
     unpriced: Decimal,
     amount: Decimal,
+    of_months: tuple[str | None, str | None],
     unit: str,
     others: Mapping[str, Any],
 ) -> CostRow:
+    adjustment, shared = of_months
     cost = None if group.is_unpriced else str(amount)
     return CostRow(
         name="/".join(group.names) or columns.ALL,
@@ -276,8 +254,10 @@ def _row(
         gpu_hours=str(hours),
         unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
         cost=cost,
-        total=cost,
+        total=_total(cost, adjustment, shared),
         currency=unit,
+        adjustment=adjustment,
+        shared_cost=shared,
         **others,
     )
 

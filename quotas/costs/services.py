@@ -1,7 +1,7 @@
 """Write operations on prices. `quotas.costs.pricing` checks permission."""
 
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from django.db import transaction
 
@@ -9,12 +9,13 @@ from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
-from quotas.catalog.models import Flavor
+from quotas.catalog.models import Flavor, Kind, Offering
+from quotas.costs import amounts, currencies
 from quotas.costs.models import Price
 from quotas.metering import dirty_hours
 
-DECIMALS = 10
-MAX_AMOUNT = Decimal(10) ** 9
+MAX_SLICE_PRICE = Decimal(10) ** 6
+"""A slice may be a small part of a GPU, and the price of a GPU-hour that follows has to fit too."""
 
 
 def set_price(
@@ -35,9 +36,11 @@ def set_price(
         now = clock.now()
         begins = valid_from or now
         per_gpu_hour = check_price(flavor, amount, currency, begins, now)
-        known = Price.objects.filter(flavor=flavor, valid_from__lte=begins).order_by("valid_from").last()
+        of_flavor = Price.objects.filter(flavor=flavor, offering=None)
+        known = of_flavor.filter(valid_from__lte=begins).order_by("valid_from").last()
         price, created = Price.objects.get_or_create(
             flavor=flavor,
+            offering=None,
             valid_from=begins,
             defaults={"per_gpu_hour": per_gpu_hour, "currency": currency, "source": source},
         )
@@ -47,56 +50,106 @@ def set_price(
     return price
 
 
-def _end_of(price: Price) -> datetime | None:
-    """Return when the next price of the flavor begins; None if there is none."""
-    later = Price.objects.filter(flavor=price.flavor, valid_from__gt=price.valid_from).order_by("valid_from")
-    return later.values_list("valid_from", flat=True).first()
-
-
-def _audit_values(price: Price | None) -> dict[str, str] | None:
-    """Return a price as the audit log has it."""
-    if price is None:
-        return None
-    return {
-        "per_gpu_hour": f"{price.per_gpu_hour.normalize():f}",
-        "currency": price.currency,
-        "valid_from": price.valid_from.isoformat(),
-        "source": price.source,
-    }
+def set_slice_price(
+    actor: str,
+    offering: Offering,
+    amount: Decimal | str | None,
+    currency: str,
+    valid_from: datetime | None = None,
+    source: str = "",
+) -> Price:
+    """Set the list price of a slice-hour of `offering`, by the rules of `set_price`; None is the price of its flavor
+    from then on. Whoever holds a slice when a list price begins pays it from then on.
+    """
+    with transaction.atomic(), advisory_lock("prices"):
+        now = clock.now()
+        begins = valid_from or now
+        per_slice_hour = check_slice_price(offering, amount, currency, begins, now)
+        of_offering = Price.objects.filter(offering=offering)
+        known = of_offering.filter(valid_from__lte=begins).order_by("valid_from").last()
+        price, created = Price.objects.get_or_create(
+            flavor=offering.flavor,
+            offering=offering,
+            valid_from=begins,
+            defaults={"per_slice_hour": per_slice_hour, "currency": currency, "source": source},
+        )
+        if created:
+            dirty_hours.mark_all(begins, _end_of(price))
+            audit(actor, "price.set", offering.key, before=_audit_values(known), after=_audit_values(price))
+    return price
 
 
 def check_price(
     flavor: Flavor, amount: Decimal | str, currency: str, begins: datetime, now: datetime | None = None
 ) -> Decimal:
     """Return the amount if such a price may be set; else raise Invalid or Refused, saying what may be."""
-    per_gpu_hour = _amount(amount)
-    _check_currency(currency)
-    known = Price.objects.filter(flavor=flavor, valid_from=begins).first()
+    per_gpu_hour = amounts.amount(amount, "per_gpu_hour")
+    currencies.check(currency)
+    prices = Price.objects.filter(flavor=flavor, offering=None)
+    known = prices.filter(valid_from=begins).first()
     if known and known.per_gpu_hour != per_gpu_hour:
-        raise Refused(
-            "name_taken",
-            f"{flavor.name} has another price from {begins:%F %T} UTC on.",
-            "Prices never change; set a later one.",
-        )
-    charged = Price.objects.filter(flavor=flavor, valid_from__lt=begins).exists()
+        raise _taken(flavor.name, begins)
+    charged = prices.filter(valid_from__lt=begins).exists()
     if not known and begins < (now or clock.now()) and charged:
-        raise Invalid({"valid_from": ["A price cannot change what was charged. Give a time from now on."]})
+        raise _is_charged()
     return per_gpu_hour
 
 
-def _amount(amount: Decimal | str) -> Decimal:
-    try:
-        value = Decimal(amount)
-    except InvalidOperation as error:
-        raise Invalid({"per_gpu_hour": ["Give a decimal number, for example 3.20."]}) from error
-    if not value.is_finite() or not 0 <= value < MAX_AMOUNT or value != round(value, DECIMALS):
-        raise Invalid({"per_gpu_hour": [f"Give a number from 0 to {MAX_AMOUNT:f} with at most {DECIMALS} decimals."]})
-    return value
+def check_slice_price(
+    offering: Offering,
+    amount: Decimal | str | None,
+    currency: str,
+    begins: datetime,
+    now: datetime | None = None,
+) -> Decimal | None:
+    """Return the amount if such a list price may be set; else raise Invalid or Refused, saying what may be."""
+    per_slice_hour = None
+    if amount is not None:
+        per_slice_hour = amounts.amount(amount, "per_slice_hour", largest=MAX_SLICE_PRICE)
+    currencies.check(currency)
+    if offering.kind == Kind.CLAIM:
+        raise Invalid({"offering": ["A claim takes what it says of a GPU, so it has no list price."]})
+    of_offering = Price.objects.filter(offering=offering)
+    known = of_offering.filter(valid_from=begins).first()
+    if known and known.per_slice_hour != per_slice_hour:
+        raise _taken(offering.key, begins)
+    before = of_offering.filter(valid_from__lt=begins)
+    if amount is None and not known and not before.exists():
+        raise Invalid({"per_slice_hour": [f"{offering.key} has no list price that could end then."]})
+    of_flavor = Price.objects.filter(flavor=offering.flavor, offering=None)
+    charged = before.exists() or of_flavor.filter(valid_from__lt=now or clock.now()).exists()
+    if not known and begins < (now or clock.now()) and charged:
+        raise _is_charged()
+    return per_slice_hour
 
 
-def _check_currency(currency: str) -> None:
-    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
-        raise Invalid({"currency": ["Give an ISO 4217 code, for example EUR."]})
-    other = Price.objects.exclude(currency=currency).values_list("currency", flat=True).first()
-    if other:
-        raise Invalid({"currency": [f"All prices are in {other}; amounts in two currencies cannot be added."]})
+def _taken(subject: str, begins: datetime) -> Refused:
+    return Refused(
+        "name_taken",
+        f"{subject} has another price from {begins:%F %T} UTC on.",
+        "Prices never change; set a later one.",
+    )
+
+
+def _is_charged() -> Invalid:
+    return Invalid({"valid_from": ["A price cannot change what was charged. Give a time from now on."]})
+
+
+def _end_of(price: Price) -> datetime | None:
+    """Return when the next price of the flavor or offering begins; None if there is none."""
+    same = Price.objects.filter(flavor=price.flavor, offering=price.offering, valid_from__gt=price.valid_from)
+    return same.order_by("valid_from").values_list("valid_from", flat=True).first()
+
+
+def _audit_values(price: Price | None) -> dict[str, str | None] | None:
+    """Return a price as the audit log has it."""
+    if price is None:
+        return None
+    field = "per_gpu_hour" if price.offering_id is None else "per_slice_hour"
+    amount = getattr(price, field)
+    return {
+        field: None if amount is None else f"{amount.normalize():f}",
+        "currency": price.currency,
+        "valid_from": price.valid_from.isoformat(),
+        "source": price.source,
+    }

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from portal.core.admin import ReadOnlyAdmin
 from quotas.limits import services
-from quotas.limits.models import Limit, LimitUse, QueuePolicy
+from quotas.limits.models import Limit, LimitUse, QueuePolicy, QuotaChange, WeightChange
 
 
 @admin.register(Limit)
@@ -64,3 +64,19 @@ class QueuePolicyAdmin(admin.ModelAdmin):
                 request.user.get_username(), holder, weight=obj.weight, reclaim=obj.reclaim, within=obj.within
             )
             obj.pk = saved.pk
+
+
+@admin.register(QuotaChange)
+class QuotaChangeAdmin(ReadOnlyAdmin):
+    list_display = ("at", "department", "team", "pool", "nominal", "borrowing", "lending")
+    list_filter = ("team", "department", "pool")
+    list_select_related = ("department", "team", "pool")
+    date_hierarchy = "at"
+
+
+@admin.register(WeightChange)
+class WeightChangeAdmin(ReadOnlyAdmin):
+    list_display = ("at", "department", "team", "weight")
+    list_filter = ("team", "department")
+    list_select_related = ("department", "team")
+    date_hierarchy = "at"

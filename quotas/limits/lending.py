@@ -15,6 +15,7 @@ from typing import NamedTuple
 from quotas.limits.tree import ZERO_QUOTA, Quota
 
 Amounts = dict[str, Fraction]
+Parents = Mapping[str, str | None]
 
 
 class Debt(NamedTuple):
@@ -25,10 +26,38 @@ class Debt(NamedTuple):
     amount: Fraction
 
 
-def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage: Mapping[str, Fraction]) -> list[Debt]:
+def debts(parents: Parents, quotas: Mapping[str, Quota], usage: Mapping[str, Fraction]) -> list[Debt]:
     """Return who owes whom of one pool at one moment, in its units, sorted: ``parents`` of queues and cohorts, and the
     use of each queue are given.
     """
+    found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for loan in _loans(parents, quotas, usage):
+        amount = sum(loan.lent.values(), Fraction(0))
+        for borrower, borrowed in loan.borrowed.items():
+            for lender, given in loan.lent.items():
+                found[borrower, lender] += borrowed * given / amount
+    return sorted(Debt(*pair, amount) for pair, amount in found.items())
+
+
+def lent(parents: Parents, quotas: Mapping[str, Quota], usage: Mapping[str, Fraction]) -> Amounts:
+    """Return what each queue and cohort lends, as ``debts``; without those that lend nothing."""
+    found: Amounts = defaultdict(Fraction)
+    for loan in _loans(parents, quotas, usage):
+        for lender, given in loan.lent.items():
+            if lender:
+                found[lender] += given
+    return found
+
+
+class _Loan(NamedTuple):
+    """What some borrow of others, in proportion on both sides; both add up to the same, and none of it is zero."""
+
+    borrowed: Amounts
+    lent: Amounts
+
+
+def _loans(parents: Parents, quotas: Mapping[str, Quota], usage: Mapping[str, Fraction]) -> Iterator[_Loan]:
+    """Yield the loans, from the nearest to the furthest, and what is used beyond all quota."""
     cohorts = {parent for parent in parents.values() if parent is not None}
     cohorts |= {name for name, parent in parents.items() if parent is None}
     queues = parents.keys() - cohorts
@@ -52,33 +81,37 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
     def offered_within(cohort: str) -> Amounts:
         return {lender: has for child in within[cohort] for lender, has in offered(child).items()}
 
-    found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    above = {name: _above(parents, name) for name in parents}
     for cohort in sorted(cohorts, key=lambda name: (-_depth(parents, name), name)):
-        inside = sorted(name for name in queues if cohort in _above(parents, name))
+        inside = [name for name in sorted(queues) if owed[name] and cohort in above[name]]
         for own in (True, False):
+            if not inside:
+                break
             sources = {cohort: idle[cohort]} if own else offered_within(cohort)
-            moved = _match_loans(sources, {name: owed[name] for name in inside}, found, owed)
-            for lender, amount in moved.items():
+            loan = _loan(sources, {name: owed[name] for name in inside})
+            for borrower, amount in loan.borrowed.items():
+                owed[borrower] -= amount
+            for lender, amount in loan.lent.items():
                 idle[lender] -= amount
                 for passed in _up_to(parents, lender, cohort):
                     lent_out[passed] += amount
-    for name, left in owed.items():
-        if left:
-            found[name, ""] += left
-    return sorted(Debt(*pair, amount) for pair, amount in found.items() if amount)
+            if loan.lent:
+                yield loan
+    left = {name: amount for name, amount in owed.items() if amount}
+    if left:
+        yield _Loan(left, {"": sum(left.values(), Fraction(0))})
 
 
-def _match_loans(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
-    """Move what the sources have to those in need, in proportion on both sides; return what each source gave."""
+def _loan(sources: Amounts, needs: Amounts) -> _Loan:
+    """Return what the sources can give to those in need, in proportion on both sides."""
     offers, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
     moved = min(offers, wanted)
     if not moved:
-        return {}
-    for borrower, need in needs.items():
-        for lender, has in sources.items():
-            found[borrower, lender] += moved * need / wanted * has / offers
-        owed[borrower] -= moved * need / wanted
-    return {lender: moved * has / offers for lender, has in sources.items()}
+        return _Loan({}, {})
+    return _Loan(
+        {borrower: moved * need / wanted for borrower, need in needs.items() if need},
+        {lender: moved * has / offers for lender, has in sources.items() if has},
+    )
 
 
 def _idle(quota: Quota, used: Fraction) -> Fraction:
@@ -90,7 +123,7 @@ def _quota(quotas: Mapping[str, Quota], name: str) -> Quota:
     return quotas.get(name, ZERO_QUOTA)
 
 
-def _above(parents: Mapping[str, str | None], name: str) -> list[str]:
+def _above(parents: Parents, name: str) -> list[str]:
     found = []
     while (parent := parents.get(name)) is not None:
         found.append(parent)
@@ -98,13 +131,13 @@ def _above(parents: Mapping[str, str | None], name: str) -> list[str]:
     return found
 
 
-def _up_to(parents: Mapping[str, str | None], lender: str, cohort: str) -> list[str]:
+def _up_to(parents: Parents, lender: str, cohort: str) -> list[str]:
     """Return the cohorts that a loan from the lender to members of `cohort` leaves."""
     way = [lender, *_above(parents, lender)]
     return way[: way.index(cohort)]
 
 
-def _depth(parents: Mapping[str, str | None], name: str) -> int:
+def _depth(parents: Parents, name: str) -> int:
     return len(_above(parents, name))
 
 
@@ -118,7 +151,7 @@ class UsageChange:
     quota: Quota | None = None
 
 
-def over_time(parents: Mapping[str, str | None], changes: Iterable[UsageChange], until: datetime) -> list[Debt]:
+def over_time(parents: Parents, changes: Iterable[UsageChange], until: datetime) -> list[Debt]:
     """Return the unit-hours of each debt, from the first change on until ``until``. Half-open; exact."""
     hours: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     usage: Amounts = defaultdict(Fraction)

@@ -11,6 +11,8 @@ from simple_history.models import HistoricalRecords
 
 from portal.tenants.models import Department, Project, Team
 from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.limits.history_models import QuotaChange as QuotaChange
+from quotas.limits.history_models import WeightChange as WeightChange
 
 MAX_UNITS = 1_000_000
 FRACTION_BASE = 720_720

@@ -19,3 +19,13 @@ def cluster_queue(team: str) -> str:
 def resource_flavor(flavor: str) -> str:
     """Return the flavor's own name, which people read in Kueue's messages."""
     return flavor
+
+
+def department_of(name: str) -> str:
+    """Return the department whose Cohort has this name; "" if none has."""
+    return name.removeprefix(cohort("")) if name.startswith(cohort("")) else ""
+
+
+def team_of(name: str) -> str:
+    """Return the team whose ClusterQueue has this name; "" if none has."""
+    return name.removeprefix(cluster_queue("")) if name.startswith(cluster_queue("")) else ""

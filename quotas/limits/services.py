@@ -14,8 +14,9 @@ from portal.tenants.models import Department, Membership, Project, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Flavor, Offering, Pool
-from quotas.limits import counting
+from quotas.limits import counting, history
 from quotas.limits.models import FRACTION_BASE, MAX_UNITS, Limit, LimitUse, QueuePolicy, Reclaim, Within
+from quotas.limits.tree import Quota
 
 Holder = Department | Team | Project | Membership
 Scope = Pool | Offering | Flavor | None
@@ -60,6 +61,7 @@ def set_limit(
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.is_enforced_by_kueue:
+            history.record_quota(row, Quota(row.nominal, row.borrowing, row.lending))
             _enqueue_followers(row)
     return row
 
@@ -76,6 +78,8 @@ def remove_limit(actor: str, limit: Limit) -> None:
             project=project,
             before={name: getattr(limit, name) for name in AMOUNTS},
         )
+        if limit.is_enforced_by_kueue:
+            history.record_quota(limit, Quota())
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
         _enqueue_followers(limit)
@@ -120,9 +124,12 @@ def set_policy(
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
         row = known or QueuePolicy(**holder_fields(holder))
         before = {name: str(getattr(row, name)) for name in values} if row.pk else None
+        weighed = row.weight if row.pk else QueuePolicy._meta.get_field("weight").default
         for name, value in values.items():
             setattr(row, name, value)
         row.save()
+        if row.weight != weighed:
+            history.record_weight(row)
         audit(
             actor,
             "queue_policy.set",

@@ -11,6 +11,8 @@ from quotas.metering.models import (
     DirtyHour,
     ForeignUse,
     HourTotal,
+    OwnedIdleDay,
+    OwnedIdleHour,
     RecorderOutage,
     RolledUpHour,
     UsageInterval,
@@ -75,6 +77,12 @@ class AccountHourAdmin(ReadOnlyAdmin):
 class TotalAdmin(ReadOnlyAdmin):
     list_display = ("start", "flavor", "category", "offering", "team", "project", "amount", "denominator", "price")
     list_filter = ("cluster", "flavor", "category", "team")
+
+
+@admin.register(OwnedIdleHour, OwnedIdleDay)
+class OwnedIdleAdmin(ReadOnlyAdmin):
+    list_display = ("start", "flavor", "department", "team", "amount", "price")
+    list_filter = ("cluster", "flavor", "department", "team")
 
 
 @admin.register(RolledUpHour)

@@ -42,8 +42,9 @@ def mark(cluster: str, start: datetime, end: datetime | None = None) -> None:
         )
 
 
-def mark_all(start: datetime, end: datetime | None = None) -> None:
-    """Mark the hours of every cluster that ``[start, end)`` touches, from the beginning of its ledger on."""
+def mark_all(start: datetime, end: datetime | None = None, *, cluster: str = "") -> None:
+    """Mark the hours of all clusters, or one, that ``[start, end)`` touches, from the beginning of the ledger on."""
     if hour_of(start) < settled_until(clock.now() + LONGEST_TRANSACTION):
-        for cluster, first in first_hours().items():
-            mark(cluster, max(start, first), end)
+        for name, first in first_hours().items():
+            if cluster in ("", name):
+                mark(name, max(start, first), end)

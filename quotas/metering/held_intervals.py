@@ -9,10 +9,10 @@ from uuid import UUID
 from portal.core.reading import Statement
 from quotas.metering.models import device_of_slot
 
-COLUMNS = 13
+COLUMNS = 14
 INTERVALS = """
     SELECT holder_id, slot, start, "end", gpu_share_numerator, gpu_share_denominator, count,
-           flavor, cluster, node, device_uuid, unused, uncharged
+           flavor, cluster, node, device_uuid, unused, uncharged, offering
     FROM metering_usageinterval WHERE holder_id = ANY(%s) ORDER BY slot
 """
 
@@ -31,6 +31,9 @@ class HeldInterval(NamedTuple):
     device_uuid: str
     unused: bool
     uncharged: bool
+    offering: str
+    gpu_share_numerator: int
+    gpu_share_denominator: int
 
     @property
     def device(self) -> str:
@@ -51,5 +54,5 @@ def interval(row: list[Any]) -> HeldInterval:
         datetime.fromisoformat(start),
         datetime.fromisoformat(end) if end else None,
         Fraction(numerator * count, denominator),
-        *others,
+        *[*others, numerator, denominator],
     )

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from django.db import connection
 
 from quotas.metering import ledger_starts
 from quotas.metering.hours import DAY, day_of
+from quotas.metering.idle_owners import PARTS
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
 
 MAX_REST = 7 * DAY
@@ -80,29 +82,65 @@ _PIECES = """
 """
 PIECES = _PIECES.format(midnight=MIDNIGHT, day_span=_DAY_SPAN, hour_span=_HOUR_SPAN)
 _TOTALS_OF = """
-    {name}_span JOIN metering_{table} AS total
+    {name}_span JOIN {table} AS total
         ON total.start >= {name}_span.t0 AND total.start < {name}_span.t1 AND total.cluster = ANY({name}_span.clusters)
 """
-DAYS = _TOTALS_OF.format(name="day", table="daytotal")
-HOURS = _TOTALS_OF.format(name="hour", table="hourtotal")
-ACCOUNTS = _TOTALS_OF.format(name="hour", table="accounthour")
 
+
+def totals(name: str, table: str) -> str:
+    """Return the FROM of a query that begins with ``PIECES``: ``total``, the rows of a table that has a row for each
+    "hour" or "day" that is rolled up, and ``step``.
+    """
+    return _TOTALS_OF.format(name=name, table=table)
+
+
+DAYS = totals("day", "metering_daytotal")
+HOURS = totals("hour", "metering_hourtotal")
+ACCOUNTS = totals("hour", "metering_accounthour")
+
+# What is owned is also taken off what has no owner, so that the idle of a flavor stays what it is.
+_OWNED_OF = """
+    (
+        SELECT cluster, start, flavor, price, amount, department, team FROM metering_ownedidle{name}
+        UNION ALL SELECT cluster, start, flavor, price, -amount, '', '' FROM metering_ownedidle{name}
+    )
+"""
+_OWNED = """
+    SELECT step, total.cluster, total.flavor, 'idle', total.price, {parts}, sum(total.amount),
+           NULL::timestamptz, NULL::timestamptz, '', total.department, total.team
+    FROM {rows}
+    GROUP BY step, total.cluster, total.flavor, total.price, total.department, total.team
+    UNION ALL
+"""
 _FLEET = """
     {pieces}
     {totals}
-    SELECT 0, cluster, '', '', NULL, NULL, NULL, t0, t1{no_node} FROM rest
+    SELECT 0, cluster, '', '', NULL, NULL, NULL, t0, t1, '', '', '' FROM rest
 """
 _TOTALS = """
     SELECT step, total.cluster, total.flavor, total.category, total.price, total.denominator, sum(total.amount),
-           NULL::timestamptz, NULL::timestamptz{node}
+           NULL::timestamptz, NULL::timestamptz, {node}, '', ''
     FROM {rows}
-    GROUP BY step, total.cluster, total.flavor, total.category, total.price, total.denominator{node}
+    GROUP BY step, total.cluster, total.flavor, total.category, total.price, total.denominator, {node}
     UNION ALL
 """
 
 
+class Detail(Enum):
+    """What else the GPU-hours of the fleet are told apart by."""
+
+    NONE = "none"
+    NODE = "node"
+    OWNER = "owner"
+
+
 class FleetPart(NamedTuple):
-    """GPU-hours of a flavor in a step, at one price. ``node`` is empty where it is not known, or was not asked for."""
+    """GPU-hours of a flavor in a step, at one price.
+
+    With ``Detail.NODE`` of the GPUs of ``node``, empty where it is not known. With ``Detail.OWNER`` what is idle is
+    told apart by whose unused quota it is, "" for the platform's; that part may come in pieces of which some are
+    negative.
+    """
 
     step: int
     cluster: str
@@ -111,6 +149,8 @@ class FleetPart(NamedTuple):
     price: Decimal | None
     gpu_hours: Fraction
     node: str = ""
+    department: str = ""
+    team: str = ""
 
 
 class Rest(NamedTuple):
@@ -137,21 +177,26 @@ def bounds(edges: Sequence[datetime], last: datetime, *, with_days: bool = True)
     return {"edges": list(edges), "first": first, "last": last, "days": days}
 
 
-def of_fleet(edges: Sequence[datetime], last: datetime, *, by_node: bool = False) -> tuple[list[FleetPart], list[Rest]]:
+def of_fleet(
+    edges: Sequence[datetime], last: datetime, detail: Detail = Detail.NONE
+) -> tuple[list[FleetPart], list[Rest]]:
     """Return what is rolled up of the fleet between ``edges`` and until ``last``, and what is not, of the time since
-    each cluster's ledger began. By node the hours of accounts are read, as the totals have none.
+    each cluster's ledger began; one statement. By node the hours of accounts are read, as the totals have none.
     """
-    rows, node, no_node = ((ACCOUNTS,), ", total.node", ", NULL") if by_node else ((DAYS, HOURS), "", "")
-    totals = "".join(_TOTALS.format(rows=each, node=node) for each in rows)
-    query = _FLEET.format(pieces=PIECES, totals=totals, no_node=no_node)
+    by_node = detail == Detail.NODE
+    node = "total.node" if by_node else "''::text"
+    of_parts = [_TOTALS.format(rows=rows, node=node) for rows in ([ACCOUNTS] if by_node else [DAYS, HOURS])]
+    for name in ("day", "hour") if detail == Detail.OWNER else ():
+        of_parts.append(_OWNED.format(rows=totals(name, _OWNED_OF.format(name=name)), parts=PARTS))
+    query = _FLEET.format(pieces=PIECES, totals="".join(of_parts))
     with connection.cursor() as cursor:
         cursor.execute(query, bounds(edges, last, with_days=not by_node))
         fetched = cursor.fetchall()
     parts, gaps = [], []
-    for step, cluster, flavor, category, price, denominator, amount, start, end, *node_of in fetched:
+    for step, cluster, flavor, category, price, denominator, amount, start, end, *names in fetched:
         if start is None:
             gpu_hours = Fraction(amount) / Fraction(denominator) / MICROSECONDS_PER_HOUR
-            parts.append(FleetPart(step, cluster, flavor, Category(category), price, gpu_hours, *node_of))
+            parts.append(FleetPart(step, cluster, flavor, Category(category), price, gpu_hours, *names))
         else:
             gaps.append((cluster, start, end))
     return parts, unread(edges, gaps)

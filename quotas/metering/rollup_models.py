@@ -75,6 +75,45 @@ class DayTotal(Rollup):
         indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="day_total")]
 
 
+class OwnedIdle(models.Model):
+    """Whose unused quota idle GPUs were in the period from ``start`` on: a team's, or with an empty team its
+    department's own (``quotas.metering.idle_owners``). What no row has of the idle is the platform's.
+
+    ``amount`` is GPU-microseconds times ``idle_owners.PARTS``. ``price`` is as in ``Rollup``.
+    """
+
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
+    start = models.DateTimeField()
+    flavor = models.CharField(max_length=63)
+    department = models.CharField(max_length=63)
+    team = models.CharField(max_length=63)
+    price = models.DecimalField(max_digits=20, decimal_places=10, null=True)
+    amount = models.DecimalField(max_digits=60, decimal_places=0)
+
+    class Meta:
+        abstract = True
+        ordering = ("-start", "cluster", "flavor", "department", "team", "id")
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.flavor} {self.team or self.department} {self.start:%F %H:%M}"
+
+
+class OwnedIdleHour(OwnedIdle):
+    """The idle GPUs of an hour that are somebody's."""
+
+    class Meta(OwnedIdle.Meta):
+        indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="owned_idle_hour")]
+
+
+class OwnedIdleDay(OwnedIdle):
+    """The hours of a UTC day, added up; as ``DayTotal``."""
+
+    class Meta(OwnedIdle.Meta):
+        indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="owned_idle_day")]
+
+
 class RolledUpHour(models.Model):
     """An hour of a cluster that is rolled up."""
 

@@ -44,6 +44,10 @@ def test_every_operation_that_creates_takes_a_key_except_those_that_answer_with_
         ("invitations", {"team": "vision", "invitee": "ada", "role": "member"}),
         ("limits", {"project": "vision-train", "nominal": 3}),
         ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}),
+        ("node-costs", {"flavor": "l40s", "term": "spot", "per": "gpu", "per_hour": "1.5"}),
+        ("bills", {"cluster": "local", "month": "2026-01", "amount": "1000"}),
+        ("shared-costs", {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"}),
+        ("node-terms", {"cluster": "local", "node": "l40s-0", "term": "spot"}),
     ],
 )
 def test_a_key_lets_an_operator_create_once(path, body, api):

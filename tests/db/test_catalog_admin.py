@@ -1,14 +1,16 @@
 """Django's admin of catalog, limits, ledger and prices: it shows all, and writes through the services only."""
 
+from decimal import Decimal
+
 import pytest
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
 from portal.tenants.models import User
-from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.catalog.models import Flavor, Node, Offering, Pool
 from quotas.costs import seeds
-from quotas.costs.models import Price
+from quotas.costs.models import NodeCost, NodeTerm, Price
 from quotas.limits.models import Limit
 from quotas.limits.seeds import seed_half_quotas
 from tests.support.quotas import cluster, hour, used
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.django_db
 APPS = ("clusters", "catalog", "limits", "metering", "costs")
 MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
 WRITABLE = {"Flavor", "Offering", "Limit", "QueuePolicy"}
-ADDABLE = {"Limit", "Price", "QueuePolicy"}
+ADDABLE = {"Limit", "Price", "NodeCost", "NodeTerm", "QueuePolicy"}
 
 
 @pytest.fixture
@@ -41,10 +43,12 @@ def url(model, page: str, *args: object) -> str:
 def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
         *("Cluster", "Flavor", "FlavorVersion", "Pool", "PoolUse", "Offering", "Node", "Device"),
-        *("Limit", "LimitUse", "QueuePolicy", "Price"),
+        *("Limit", "LimitUse", "QueuePolicy", "QuotaChange", "WeightChange", "Price"),
         *("UsageInterval", "CapacityInterval", "ForeignUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),
+        *("NodeCost", "NodeTerm", "NodeInterval", "CapacityCostHour", "CapacityCostDay", "Bill", "SharedCost"),
         *("AccountHour", "HourTotal", "DayTotal", "RolledUpHour", "DirtyHour"),
+        *("OwnedIdleHour", "OwnedIdleDay"),
     }
 
 
@@ -126,3 +130,30 @@ def test_a_price_that_would_change_the_past_is_answered_beside_its_field(operato
     assert "cannot change what was charged" in answer.content.decode()
     assert operator.post(url(Price, "add"), values | ahead).status_code == 302
     assert Price.objects.filter(flavor=flavor).count() == 2
+
+
+AHEAD = {"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}
+
+
+def test_costs_of_nodes_are_added_by_the_rules_of_the_service(operator, rows):
+    values = {"per": "node", "per_hour": "10", "currency": "EUR", "cpu_weight": "0.9", "memory_gib_weight": "0.1"}
+    values |= {"gpu_weight": "9", "term": "spot", **AHEAD}
+    answer = operator.post(url(NodeCost, "add"), values)
+    assert "Give a flavor and a term, or a node." in answer.content.decode()
+    flavor = Flavor.objects.get(name="l40s").pk
+    assert (
+        "two currencies"
+        in operator.post(url(NodeCost, "add"), {**values, "flavor": flavor, "currency": "USD"}).content.decode()
+    )
+    assert operator.post(url(NodeCost, "add"), values | {"flavor": flavor}).status_code == 302
+    assert NodeCost.objects.get().gpu_weight == 9
+    operator.post(url(NodeTerm, "add"), {"node": Node.objects.get(name="l40s-0").pk, "term": "reserved", **AHEAD})
+    assert NodeTerm.objects.get().term == "reserved"
+
+
+def test_a_list_price_is_added_by_the_rules_of_the_service(operator, rows):
+    offering = Offering.objects.get(key="a100/mig-1g.10gb")
+    values = {"flavor": offering.flavor_id, "offering": offering.pk, "currency": "EUR", **AHEAD}
+    assert "has no list price that could end" in operator.post(url(Price, "add"), values).content.decode()
+    assert operator.post(url(Price, "add"), values | {"per_slice_hour": "0.5"}).status_code == 302
+    assert Price.objects.get(offering=offering).per_slice_hour == Decimal("0.5")

@@ -16,6 +16,7 @@ from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, seeds, selectors, services
+from quotas.costs.cost_rows import CostRow
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
@@ -151,7 +152,7 @@ def test_a_row_has_the_shape_of_opencost(flavor):
     found = selectors.costs(WEEK, now=hour(2))
     assert (found.currency, found.total, found.gpu_hours) == ("EUR", "1.1000", "1.000000")
     assert found.rows == [
-        selectors.CostRow(
+        CostRow(
             name="vision-train",
             window=WEEK,
             gpu_hours="1.000000",

@@ -36,6 +36,7 @@ from quotas.metering.models import (
     RolledUpHour,
     UsageInterval,
 )
+from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support import costs_by_moment, shares_by_moment
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, hold_pod, record, use_gpu_without_allocation
@@ -336,8 +337,9 @@ def not_held(keys: Sequence[str]) -> NotHeld:
     assert found is not None
     added: NotHeld = defaultdict(Fraction)
     for (_, names), usages in found.items():
-        for category, usage in usages.items():
-            added[names, category.value] += usage.gpu_hours
+        for column, usage in usages.items():
+            if isinstance(column, Category):
+                added[names, column.value] += usage.gpu_hours
     return {key: amount for key, amount in added.items() if amount}
 
 

@@ -23,6 +23,9 @@ from allocations.reconcile import recovery
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.tenants.models import User
+from quotas.limits import history
+from quotas.limits.models import Limit
+from quotas.limits.tree import Quota
 from tests.support import upgrade
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate
@@ -77,6 +80,17 @@ def test_what_was_asked_before_keeps_its_end() -> None:
 
 def test_how_long_it_was_held_is_known_from_the_ledger() -> None:
     assert reconciled("held").held_since == NOON
+
+
+def test_the_history_of_quotas_and_departments_begins_with_what_there_was() -> None:
+    [period] = history.periods(LOCAL, clock.now() + timedelta(days=3650), clock.now() + timedelta(days=3651))
+    assert period.parents == {"dept-research": None, "team-vision": "dept-research"}
+    assert {pool: dict(quotas) for pool, quotas in period.quotas.items()} == {
+        limit.pool.key: {"team-vision": Quota(limit.nominal, limit.borrowing, limit.lending)}
+        for limit in Limit.objects.filter(team__slug="vision", user=None)
+        if limit.pool
+    }
+    assert period.quotas
 
 
 def test_an_old_token_works_and_shows_old_allocations(api: APIClient) -> None:

@@ -25,6 +25,7 @@ from portal.core import clock
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, selectors, windows
 from quotas.costs import services as costs
+from quotas.costs.idle_views import IdleView
 from quotas.costs.rating import Window
 from quotas.metering import accounts, balance, parts
 from quotas.metering import services as metering
@@ -144,7 +145,7 @@ def test_gpus_at_the_price_that_is_split_off_their_instance_cost_its_gpu_part_wh
         hold_gpu(f"gpu-{n}", 0, 1)
     with clock.frozen(hour(0)):
         costs.set_price("test", Flavor.objects.get(name="h100"), price, "EUR", hour(0))
-    [found] = selectors.costs(HOUR, ["flavor"], now=UNTIL_NOW, fleet=True).rows
+    [found] = selectors.costs(HOUR, ["flavor"], now=UNTIL_NOW, idle=IdleView()).rows
     assert (found.cost, found.idle_cost) == ("1.5135", "2.5224")
     assert round(72 * unit, 4) == Fraction("4.0359") == Fraction("1.5135") + Fraction("2.5224")
 

@@ -8,17 +8,22 @@ from datetime import datetime
 from functools import partial
 from typing import cast
 
-from allocations.domain.observed_facts import NodeFacts, ResourceSliceFacts, slice_facts
+from allocations.domain.observed_facts import NodeFacts, NodeSize, ResourceSliceFacts, slice_facts
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import capacity_values, node_units
 from allocations.reconcile.mirror_change import Change
 from quotas.catalog.models import Flavor
 from quotas.catalog.types import Discovered
+from quotas.costs import node_intervals
+from quotas.costs.node_intervals import FoundNode
+from quotas.costs.node_terms import term_of_labels
 from quotas.metering import capacity, inferred_capacity
 from quotas.metering.capacity import OpenUnits
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 
 SHOW_CAPACITY = frozenset({"Node", "ResourceSlice"})
+MAX_SIZE = 2**31 - 1
+"""The largest CPU in millicores and memory in MiB that a column has. A node may say any number."""
 
 
 def record(cluster: str, changes: Iterable[Change]) -> None:
@@ -32,7 +37,10 @@ def record(cluster: str, changes: Iterable[Change]) -> None:
         if change.new.ref.kind in SHOW_CAPACITY:
             by_time[change.new.at, change.new.live] |= {node: _evidence(change) for node in _nodes(change)}
     for (at, live), evidence in by_time.items():
-        capacity.record(cluster, evidence, partial(_units, *_facts(cluster, evidence)), at, estimated=not live)
+        nodes, slices = _facts(cluster, evidence)
+        capacity.record(cluster, evidence, partial(_units, nodes, slices), at, estimated=not live)
+        shown = {node: one for node, one in evidence.items() if one["kind"] == "Node"}
+        node_intervals.record(cluster, shown, _sizes(nodes), at, estimated=not live)
 
 
 def record_listed(cluster: str, kind: str, at: datetime) -> None:
@@ -44,6 +52,10 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
         nodes = capacity.nodes_with_units(cluster) ^ set(names)
         evidence = {node: {"kind": kind, "name": "", "resource_version": "listed"} for node in nodes}
         capacity.record(cluster, evidence, partial(_units, *_facts(cluster, nodes)), at, estimated=True)
+    if kind == "Node":
+        nodes = node_intervals.open_nodes(cluster) ^ set(names)
+        evidence = {node: {"kind": kind, "name": "", "resource_version": "listed"} for node in nodes}
+        node_intervals.record(cluster, evidence, _sizes(_facts(cluster, nodes)[0]), at, estimated=True)
 
 
 def add_values(cluster: str, rows: OpenUnits, found: Discovered) -> None:
@@ -77,6 +89,16 @@ def _facts(cluster: str, nodes: Collection[str]) -> tuple[Mapping[str, NodeFacts
     found = dict(objects.filter(kind="Node", name__in=nodes).values_list("name", "facts"))
     slices = objects.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
     return cast(dict[str, NodeFacts], found), cast(list[ResourceSliceFacts], slices.values_list("facts", flat=True))
+
+
+def _sizes(nodes: Mapping[str, NodeFacts]) -> dict[str, FoundNode]:
+    """Return the size of each node, 0 if an older release observed it, and the term that its labels say."""
+    found = {}
+    for name, facts in nodes.items():
+        size = facts["size"] if "size" in facts else NodeSize(cpu_millicores=0, memory_mib=0)
+        cpu, memory = (max(0, min(amount, MAX_SIZE)) for amount in (size["cpu_millicores"], size["memory_mib"]))
+        found[name] = FoundNode(term_of_labels(facts["labels"]), cpu, memory)
+    return found
 
 
 def _units(

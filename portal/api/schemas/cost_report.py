@@ -8,17 +8,21 @@ from rest_framework import serializers
 from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.core import money
+from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
 from quotas.costs.rating import Window
-from quotas.costs.selectors import CostRow, Costs
 
 NOT_HELD_HELP = (
     'For platform staff, by cluster, flavor and node; "0" for others. null without a price, if the window begins '
     "before `capacity_recorded_since`, or until the time is rolled up."
 )
+MONTH_HELP = "null while the costs of the month are not known."
+IDLE_COST_HELP = f"{NOT_HELD_HELP} With idle=owner also for members: what is idle of their own teams' quota."
+BILLED_HELP = "For platform staff: the part of the cost of capacity that bills cover, 0 to 1. null: none."
 AMOUNTS = (
     *("gpu_hours", "unpriced_gpu_hours", "cost", "idle_cost", "stranded_cost", "unavailable_cost", "unmanaged_cost"),
-    *("variance", "unpriced_idle_gpu_hours", "shared_cost", "total", "previous_gpu_hours", "previous_total", "change"),
+    *("variance", "unpriced_idle_gpu_hours", "price_variance", "node_rest", "idle_adjustment", "idle_shared_cost"),
+    *("adjustment", "shared_cost", "total", "previous_gpu_hours", "previous_total", "change"),
 )
 """The columns of an export that are decimal numbers."""
 CHANGE_HELP = "Of the total since the window before; null if either has no price, and without compare=previous."
@@ -44,7 +48,7 @@ class CostRowOut(serializers.Serializer):
     gpu_hours = serializers.CharField()
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    idle_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
+    idle_cost = serializers.CharField(allow_null=True, help_text=IDLE_COST_HELP)
     stranded_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
     unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
     unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
@@ -52,8 +56,17 @@ class CostRowOut(serializers.Serializer):
     unpriced_idle_gpu_hours = serializers.CharField(
         allow_null=True, help_text="Of these columns, without a price: the costs above are without them."
     )
-    shared_cost = serializers.CharField()
-    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    price_variance = serializers.CharField(
+        allow_null=True, help_text=f"{NOT_HELD_HELP} What GPUs cost the platform less their price: negative if below."
+    )
+    node_rest = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} What nodes cost besides their GPUs.")
+    idle_adjustment = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Of bills.")
+    idle_shared_cost = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Of fixed costs.")
+    adjustment = serializers.CharField(
+        allow_null=True, help_text=f"The part of bills less what was rated. {MONTH_HELP}"
+    )
+    shared_cost = serializers.CharField(allow_null=True, help_text=f"The part of fixed costs. {MONTH_HELP}")
+    total = serializers.CharField(allow_null=True, help_text=f"Of cost, adjustment and shared_cost. {COST_HELP}")
     currency = serializers.CharField()
     previous = PastOut(allow_null=True, help_text=PREVIOUS_HELP)
     change = serializers.CharField(allow_null=True, help_text=CHANGE_HELP)
@@ -84,6 +97,7 @@ class CostPage(Page):
         allow_null=True, help_text="The sum over the rows of all pages; of a run-rate, that of the window."
     )
     window = WindowOut()
+    billed_share = serializers.CharField(allow_null=True, help_text=BILLED_HELP)
     previous_window = WindowOut(allow_null=True, help_text="The window that it is compared with.")
     previous_total = serializers.CharField(allow_null=True)
     outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
@@ -100,6 +114,7 @@ def body(found: Costs, outages: OutageShare) -> dict[str, Any]:
         "unpriced_gpu_hours": found.unpriced_gpu_hours,
         "total": found.total,
         "window": span(found.window),
+        "billed_share": found.billed_share,
         "previous_window": span(found.previous.window) if found.previous else None,
         "previous_total": found.previous.total if found.previous else None,
         "outages": _outages(outages),

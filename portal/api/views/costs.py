@@ -20,10 +20,10 @@ from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import assets as cards
 from quotas.costs import columns, filter_grammar, filters
+from quotas.costs.cost_rows import Costs
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.outages import visible_share
 from quotas.costs.reports import report
-from quotas.costs.selectors import Costs
 
 LIMIT = OpenApiParameter(
     "limit", OpenApiTypes.INT, default=row_pages.PAGE_SIZE, description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}."
@@ -39,9 +39,9 @@ NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter wind
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
-    """Return usage and cost of everything the caller may see. Amounts are decimal strings; `shared_cost` is "0", since
-    it is not computed yet. Usage without a price has no cost: it is `unpriced_gpu_hours`. What nobody holds is in a row
-    named `__idle__` where the keys are others than cluster, flavor and node. What has no node is `__unallocated__`.
+    """Return usage and cost of everything the caller may see. Amounts are decimal strings. Usage without a price has no
+    cost: it is `unpriced_gpu_hours`. What nobody holds is in a row named `__idle__` where the keys are others than
+    cluster, flavor and node, but for `idle=share` and `idle=owner`. What has no node is `__unallocated__`.
     """
     place = row_pages.place_of(request)
     user, query = current_user(request), cost_query.read(request, place.now)

@@ -1,7 +1,8 @@
-"""Prices of GPU-hours. A price never changes; a new one replaces it from its start."""
+"""Prices of GPU-hours and slice-hours. A price never changes; a new one replaces it from its start."""
 
 from typing import Any
 
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -13,28 +14,62 @@ from portal.api.http.auth import AdminScope, current_user
 from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
+from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
 from portal.api.schemas.problem_output import refusals
-from quotas.costs import pricing, selectors, services
+from portal.core.errors import Invalid
+from quotas.costs import price_tables, pricing, selectors
+from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
 
 FLAVOR = OpenApiParameter("flavor", OpenApiTypes.STR, description="Several with commas.")
+MAX_TABLE = 1_000_000
 
 
 class PriceOut(serializers.Serializer):
     flavor = serializers.CharField()
+    offering = serializers.CharField(allow_null=True, help_text="null: of the flavor's GPUs.")
     valid_from = serializers.DateTimeField()
-    per_gpu_hour = serializers.CharField(help_text="Decimal.")
+    per_gpu_hour = serializers.CharField(allow_null=True, help_text="Decimal; null of an offering.")
+    per_slice_hour = serializers.CharField(
+        allow_null=True, help_text="Decimal, of an offering. null: from then on the price of its flavor."
+    )
     currency = serializers.CharField()
     source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
 
 
 class NewPrice(Body):
-    flavor = Text(max_length=63)
-    per_gpu_hour = Amount(max_digits=20, decimal_places=services.DECIMALS)
+    flavor = Text(required=False, max_length=63)
+    offering = Text(required=False, max_length=127, help_text="Instead of flavor: its list price, for each slice.")
+    per_gpu_hour = Amount(required=False, max_digits=20, decimal_places=DECIMALS, help_text="Of a flavor.")
+    per_slice_hour = Amount(
+        required=False,
+        allow_null=True,
+        max_digits=20,
+        decimal_places=DECIMALS,
+        help_text="Of an offering. null: from then on the price of its flavor.",
+    )
     currency = Text(required=False, max_length=3, help_text="Default: the currency of all prices.")
     valid_from = Timestamp(required=False, allow_null=True, help_text="Default: now.")
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
+
+
+class PriceTable(Body):
+    csv = Text(max_length=MAX_TABLE, help_text=f"Columns: {', '.join(price_tables.COLUMNS)}.")
+    dry_run = Boolean(default=False, help_text="Say what would be imported, and import nothing.")
+
+
+class ImportedRowOut(serializers.Serializer):
+    line = serializers.IntegerField()
+    result = serializers.ChoiceField(choices=["created", "unchanged", "error"])
+    message = serializers.CharField()
+
+
+class ImportOut(serializers.Serializer):
+    results = ImportedRowOut(many=True)
+    errors = serializers.IntegerField(  # type: ignore[assignment]  # a field of that name, not the property
+        help_text="Rows that cannot be imported; with any, none is."
+    )
+    applied = serializers.BooleanField()
 
 
 def _meaning(values: dict[str, Any]) -> dict[str, Any]:
@@ -53,30 +88,65 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
 @permission_classes([AdminScope])
 @idempotent(NewPrice, _meaning)
 def prices(request: Request) -> Response:
-    """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators)."""
+    """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators): of a
+    flavor's GPUs, or the list price of an offering's slices.
+    """
     if request.method == "GET":
-        rows = Price.objects.select_related("flavor")
+        rows = Price.objects.select_related("flavor", "offering")
         if flavors := query_values(request, "flavor"):
             rows = rows.filter(flavor__name__in=flavors)
         return page(request, rows, _render, "-valid_from", "-id")
-    values = read(NewPrice, request)
-    price = pricing.set_price(
-        current_user(request),
-        values["flavor"],
-        values["per_gpu_hour"],
-        values.get("currency") or "",
-        values.get("valid_from"),
-        values["source"],
-    )
+    price = _set(request, read(NewPrice, request))
     return Response(_render([price])[0], status=201)
+
+
+@extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR})
+@api_view(["GET"])
+def export(request: Request) -> HttpResponse:
+    """Return all prices, costs and terms of nodes as CSV, which `POST /prices/import` reads. For operators and
+    auditors.
+    """
+    table = price_tables.export_table(current_user(request))
+    headers = {"Content-Disposition": 'attachment; filename="prices.csv"', "Cache-Control": "no-store"}
+    return HttpResponse(table, content_type="text/csv; charset=utf-8", headers=headers)
+
+
+@extend_schema(request=PriceTable, responses=ImportOut)
+@api_view(["POST"])
+@permission_classes([AdminScope])
+def import_(request: Request) -> Response:
+    """Import prices, costs and terms of nodes from CSV, all rows or none (operators). With `dry_run` it says what would
+    be imported.
+    """
+    values = read(PriceTable, request)
+    done = price_tables.import_table(current_user(request), values["csv"], dry_run=values["dry_run"])
+    rows = [vars(row) for row in done.rows]
+    return Response({"results": rows, "errors": done.errors, "applied": done.is_applied})
+
+
+def _set(request: Request, values: dict[str, Any]) -> Price:
+    """Set the price that a body says; raise Invalid for one that mixes both kinds."""
+    user, common = current_user(request), (values.get("currency") or "", values.get("valid_from"), values["source"])
+    is_slice = "offering" in values
+    subject, amount = ("offering", "per_slice_hour") if is_slice else ("flavor", "per_gpu_hour")
+    other = ({"offering", "per_slice_hour"} if not is_slice else {"flavor", "per_gpu_hour"}) & values.keys()
+    errors = {name: ["Give a flavor and per_gpu_hour, or an offering and per_slice_hour."] for name in sorted(other)}
+    errors |= {name: ["This field is required."] for name in (subject, amount) if name not in values}
+    if errors:
+        raise Invalid(errors)
+    if is_slice:
+        return pricing.set_slice_price(user, values[subject], values[amount], *common)
+    return pricing.set_price(user, values[subject], values[amount], *common)
 
 
 def _render(rows: list[Price]) -> list[dict[str, Any]]:
     return [
         {
             "flavor": row.flavor.name,
+            "offering": row.offering.key if row.offering else None,
             "valid_from": row.valid_from,
-            "per_gpu_hour": f"{row.per_gpu_hour.normalize():f}",
+            "per_gpu_hour": None if row.per_gpu_hour is None else f"{row.per_gpu_hour.normalize():f}",
+            "per_slice_hour": None if row.per_slice_hour is None else f"{row.per_slice_hour.normalize():f}",
             "currency": row.currency,
             "source": row.source,
         }

@@ -1,0 +1,152 @@
+"""Bills of clusters by month, and fixed costs that all share. For platform staff."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent, stated
+from portal.api.http.operations import api_view
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Amount, Body, Choice, List, Text, read
+from portal.api.schemas.problem_output import refusals
+from portal.tenants import access
+from quotas.costs import bills as services
+from quotas.costs import selectors
+from quotas.costs.models import Bill, SharedCost
+
+MONTH_HELP = "Such as 2026-11, UTC."
+
+
+class BillOut(serializers.Serializer):
+    cluster = serializers.CharField()
+    month = serializers.CharField(help_text=MONTH_HELP)
+    amount = serializers.CharField(help_text="Decimal.")
+    currency = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+    recorded_at = serializers.DateTimeField(help_text="Of several for a month the newest counts.")
+
+
+class NewBill(Body):
+    cluster = Text(max_length=63)
+    month = Text(max_length=7, help_text=f"One that has ended. {MONTH_HELP}")
+    amount = Amount(max_digits=20, decimal_places=services.PLACES)
+    currency = Text(required=False, max_length=3, help_text="Default: the currency of all prices.")
+    source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
+
+
+class SharedCostOut(serializers.Serializer):
+    name = serializers.CharField()
+    cluster = serializers.CharField(allow_null=True, help_text="null: all.")
+    month = serializers.CharField(help_text=f"The first. {MONTH_HELP}")
+    amount = serializers.CharField(help_text="Decimal, of a month.")
+    currency = serializers.CharField()
+    split = serializers.ChoiceField(choices=SharedCost.Split.values)
+    teams = serializers.ListField(child=serializers.CharField(), help_text="Between which it is split evenly.")
+    source = serializers.CharField()  # type: ignore[assignment]
+
+
+class NewSharedCost(Body):
+    name = Text(max_length=services.MAX_NAME, help_text="A later one of the same name replaces it; 0 ends it.")
+    cluster = Text(required=False, max_length=63, help_text="Whose GPUs share it; default: those of all.")
+    month = Text(max_length=7, help_text=f"The first. {MONTH_HELP}")
+    amount = Amount(max_digits=20, decimal_places=services.PLACES, help_text="Of a month.")
+    currency = Text(required=False, max_length=3, help_text="Default: the currency of all prices.")
+    split = Choice(choices=SharedCost.Split.values, help_text="weighted: by what GPUs cost. even: between teams.")
+    teams = List(child=Text(max_length=40), required=False, help_text="With even; default: all that there are now.")
+    source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
+
+
+def _meaning(values: dict[str, Any]) -> dict[str, Any]:
+    return {"currency": selectors.currency(), **stated(values)}
+
+
+@extend_schema(methods=["GET"], responses=page_schema(BillOut))
+@extend_schema(methods=["POST"], summary="Enter a bill", parameters=[KEY], request=NewBill, responses={201: BillOut})
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+@idempotent(NewBill, _meaning)
+def bills(request: Request) -> Response:
+    """List the bills of clusters, newest month first. POST enters one of a month that has ended (operators): what it
+    differs from what the cluster's capacity cost is `adjustment` of `/costs`.
+    """
+    user = current_user(request)
+    if request.method == "GET":
+        return page(request, access.for_platform(user, Bill.objects.all()), _render_bills, "-month", "-id")
+    values = read(NewBill, request)
+    row = services.enter_bill(
+        user,
+        values["cluster"],
+        services.month_of(values["month"]),
+        values["amount"],
+        values.get("currency") or "",
+        values["source"],
+    )
+    return Response(_render_bills([row])[0], status=201)
+
+
+@extend_schema(methods=["GET"], responses=page_schema(SharedCostOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Set a fixed cost",
+    parameters=[KEY],
+    request=NewSharedCost,
+    responses={201: SharedCostOut, **refusals("name_taken")},
+)
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+@idempotent(NewSharedCost, _meaning)
+def shared_costs(request: Request) -> Response:
+    """List the fixed costs of each month that all share, such as network or support, latest first. POST sets one from
+    this month on or later (operators): it is `shared_cost` of `/costs`.
+    """
+    user = current_user(request)
+    if request.method == "GET":
+        return page(request, access.for_platform(user, SharedCost.objects.all()), _render_shared, "-month", "-id")
+    values = read(NewSharedCost, request)
+    row = services.set_shared_cost(
+        user,
+        values["name"],
+        services.month_of(values["month"]),
+        values["amount"],
+        values["split"],
+        cluster=values.get("cluster", ""),
+        teams=values.get("teams", ()),
+        currency=values.get("currency") or "",
+        source=values["source"],
+    )
+    return Response(_render_shared([row])[0], status=201)
+
+
+def _render_bills(rows: list[Bill]) -> list[dict[str, Any]]:
+    return [
+        {
+            "cluster": row.cluster_id,
+            "month": f"{row.month:%Y-%m}",
+            "amount": f"{row.amount.normalize():f}",
+            "currency": row.currency,
+            "source": row.source,
+            "recorded_at": row.recorded_at,
+        }
+        for row in rows
+    ]
+
+
+def _render_shared(rows: list[SharedCost]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": row.name,
+            "cluster": row.cluster_id,
+            "month": f"{row.month:%Y-%m}",
+            "amount": f"{row.amount.normalize():f}",
+            "currency": row.currency,
+            "split": row.split,
+            "teams": row.teams,
+            "source": row.source,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,155 @@
+"""What nodes cost the platform, and by which term they are paid. For platform staff."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent, stated
+from portal.api.http.operations import api_view
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Amount, Body, Choice, Text, Timestamp, read
+from portal.api.schemas.problem_output import refusals
+from portal.tenants import access
+from quotas.costs import price_tables, pricing, selectors
+from quotas.costs.amounts import DECIMALS
+from quotas.costs.models import NodeCost, NodeTerm
+from quotas.costs.node_split import PRESETS
+from quotas.costs.node_terms import Term
+
+SPLIT_HELP = (
+    f"{', '.join(PRESETS)}, or the weights of a CPU, a GiB of memory and a GPU as 0.9:0.1:9; "
+    "what is not the GPUs' is node_rest."
+)
+TERMS = [term.value for term in Term]
+
+
+class NodeCostOut(serializers.Serializer):
+    flavor = serializers.CharField(allow_null=True)
+    term = serializers.CharField(allow_null=True)
+    cluster = serializers.CharField(allow_null=True)
+    node = serializers.CharField(allow_null=True)
+    valid_from = serializers.DateTimeField()
+    per = serializers.ChoiceField(choices=NodeCost.Per.values)
+    per_hour = serializers.CharField(help_text="Decimal.")
+    split = serializers.CharField(allow_null=True, help_text=f"{SPLIT_HELP} null: per GPU.")
+    currency = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+
+
+class NewNodeCost(Body):
+    flavor = Text(required=False, max_length=63, help_text="All its nodes with this term; else give a node.")
+    term = Choice(required=False, choices=TERMS, help_text="With a flavor.")
+    cluster = Text(required=False, max_length=63, help_text="With a node.")
+    node = Text(required=False, max_length=253)
+    per = Choice(choices=NodeCost.Per.values)
+    per_hour = Amount(max_digits=20, decimal_places=DECIMALS)
+    split = Text(required=False, max_length=80, help_text=f"With per node; default gpus. {SPLIT_HELP}")
+    currency = Text(required=False, max_length=3, help_text="Default: the currency of all prices.")
+    valid_from = Timestamp(required=False, allow_null=True, help_text="Default: now.")
+    source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
+
+
+class NodeTermOut(serializers.Serializer):
+    cluster = serializers.CharField()
+    node = serializers.CharField()
+    term = serializers.ChoiceField(choices=TERMS)
+    valid_from = serializers.DateTimeField()
+
+
+class NewNodeTerm(Body):
+    cluster = Text(max_length=63)
+    node = Text(max_length=253)
+    term = Choice(choices=TERMS)
+    valid_from = Timestamp(required=False, allow_null=True, help_text="Default: now.")
+
+
+def _meaning(values: dict[str, Any]) -> dict[str, Any]:
+    return {"currency": selectors.currency(), **stated(values)}
+
+
+@extend_schema(methods=["GET"], responses=page_schema(NodeCostOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Set what nodes cost",
+    parameters=[KEY],
+    request=NewNodeCost,
+    responses={201: NodeCostOut, **refusals("name_taken")},
+)
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+@idempotent(NewNodeCost, _meaning)
+def node_costs(request: Request) -> Response:
+    """List what an hour of nodes, or of their GPUs, costs the platform, latest first. POST sets it from now on or later
+    (operators). Holders pay prices; the difference is `price_variance` of `/costs`.
+    """
+    user = current_user(request)
+    if request.method == "GET":
+        rows = access.for_platform(user, NodeCost.objects.select_related("flavor", "node"))
+        return page(request, rows, _render_costs, "-valid_from", "-id")
+    values = read(NewNodeCost, request)
+    subject = pricing.subject_named(user, *(values.get(name, "") for name in ("flavor", "term", "cluster", "node")))
+    row = pricing.set_node_cost(
+        user,
+        subject,
+        values["per_hour"],
+        values["per"],
+        values.get("split", ""),
+        values.get("currency") or "",
+        values.get("valid_from"),
+        values["source"],
+    )
+    return Response(_render_costs([row])[0], status=201)
+
+
+@extend_schema(methods=["GET"], responses=page_schema(NodeTermOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Say by which term a node is paid",
+    parameters=[KEY],
+    request=NewNodeTerm,
+    responses={201: NodeTermOut, **refusals("name_taken")},
+)
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+@idempotent(NewNodeTerm)
+def node_terms(request: Request) -> Response:
+    """List the terms that operators said of nodes, latest first; a label of the node prevails. POST says one from now
+    on or later (operators).
+    """
+    user = current_user(request)
+    if request.method == "GET":
+        rows = access.for_platform(user, NodeTerm.objects.select_related("node"))
+        return page(request, rows, _render_terms, "-valid_from", "-id")
+    values = read(NewNodeTerm, request)
+    row = pricing.set_node_term(user, values["cluster"], values["node"], values["term"], values.get("valid_from"))
+    return Response(_render_terms([row])[0], status=201)
+
+
+def _render_costs(rows: list[NodeCost]) -> list[dict[str, Any]]:
+    return [
+        {
+            "flavor": row.flavor.name if row.flavor else None,
+            "term": row.term or None,
+            "cluster": row.node.cluster_id if row.node else None,
+            "node": row.node.name if row.node else None,
+            "valid_from": row.valid_from,
+            "per": row.per,
+            "per_hour": f"{row.per_hour.normalize():f}",
+            "split": price_tables.split_of(row) if row.per == NodeCost.Per.NODE else None,
+            "currency": row.currency,
+            "source": row.source,
+        }
+        for row in rows
+    ]
+
+
+def _render_terms(rows: list[NodeTerm]) -> list[dict[str, Any]]:
+    return [
+        {"cluster": row.node.cluster_id, "node": row.node.name, "term": row.term, "valid_from": row.valid_from}
+        for row in rows
+    ]

@@ -1,0 +1,25 @@
+"""The one currency of the portal: that of its first amount. A second one is refused, since sums cannot have two."""
+
+from portal.core.errors import Invalid
+from quotas.costs import rates
+from quotas.costs.models import Bill, NodeCost, Price, SharedCost
+
+AMOUNTS = (Price, NodeCost, Bill, SharedCost)
+"""The tables with amounts."""
+
+
+def of_portal() -> str | None:
+    """Return the currency of the amounts that are known; None before the first."""
+    found = (model._default_manager.order_by().values_list("currency", flat=True).first() for model in AMOUNTS)
+    return next(filter(None, found), None)
+
+
+def check(currency: str) -> str:
+    """Return the currency, by default that of the portal; raise Invalid for another one and for what is none."""
+    known = of_portal()
+    currency = currency or known or rates.NO_PRICE_YET
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
+        raise Invalid({"currency": ["Give an ISO 4217 code, for example EUR."]})
+    if known not in (None, currency):
+        raise Invalid({"currency": [f"All prices are in {known}; amounts in two currencies cannot be added."]})
+    return currency

@@ -1,0 +1,176 @@
+"""Prices, costs and terms as a CSV table: export, and import with a dry run.
+
+| kind | of | term | amount | per |
+|---|---|---|---|---|
+| price | a flavor, or an offering | | of an hour; empty for an offering: that of its flavor again | gpu, or slice |
+| cost | a flavor with a term, or a node as cluster/name | of a flavor's nodes | of an hour | gpu or node |
+| term | a node as cluster/name | the term | | |
+"""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from io import StringIO
+
+from django.db import transaction
+
+from portal.core import rfc3339
+from portal.core.errors import Invalid, Problem
+from portal.tenants import access
+from portal.tenants.models import User
+from quotas.costs import capacity_services, pricing
+from quotas.costs.models import NodeCost, NodeTerm, Price
+from quotas.costs.node_split import PRESETS, Weights
+
+COLUMNS = ("kind", "of", "term", "amount", "per", "split", "currency", "valid_from", "source")
+REQUIRED = {"kind", "of"}
+KINDS = ("price", "cost", "term")
+MAX_ROWS, MAX_SOURCE = 5000, 200
+
+
+@dataclass(frozen=True)
+class ImportedRow:
+    """What became of a line of the table; ``message`` says what is wrong with it, or what it sets."""
+
+    line: int
+    result: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Import:
+    """What an import did, or would do. With an error in any row, nothing is imported."""
+
+    rows: list[ImportedRow]
+    is_applied: bool
+
+    @property
+    def errors(self) -> int:
+        return sum(row.result == "error" for row in self.rows)
+
+
+def import_table(user: User, text: str, *, dry_run: bool) -> Import:
+    """Set what the rows of a CSV table say, all or nothing. A dry run does the same and takes it back."""
+    access.require(user, "price.manage", None)
+    found: list[ImportedRow] = []
+    with transaction.atomic():
+        known = {row for model in (Price, NodeCost, NodeTerm) for row in model._default_manager.only("pk")}
+        for line, values in _rows(text):
+            try:
+                with transaction.atomic():
+                    row = _set(user, values)
+            except Problem as problem:
+                found.append(ImportedRow(line, "error", f"{problem.detail} {problem.hint}".strip()))
+            else:
+                found.append(ImportedRow(line, "unchanged" if row in known else "created", str(row)))
+                known.add(row)
+        applied = not dry_run and not any(row.result == "error" for row in found)
+        if not applied:
+            transaction.set_rollback(True)
+    return Import(found, applied)
+
+
+def export_table(user: User) -> str:
+    """Return all prices, costs and terms as a table that can be imported. For operators and auditors."""
+    access.require(user, "platform.view", None)
+    out = StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_exported())
+    return out.getvalue()
+
+
+def _rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of a table with the numbers of their lines; raise Invalid if it is none."""
+    if "\x00" in text:
+        raise Invalid({"csv": ["The table has a NUL character."]})
+    reader = csv.DictReader(StringIO(text.lstrip("\ufeff")))
+    try:
+        names = reader.fieldnames or []
+        unknown = [name for name in names if name not in COLUMNS]
+        if unknown or not set(names) >= REQUIRED or len(set(names)) < len(names):
+            raise Invalid(
+                {"csv": [f"The first line has the names of the columns, each once, of {', '.join(COLUMNS)}."]}
+            )
+        for number, row in enumerate(reader):
+            if number == MAX_ROWS:
+                raise Invalid({"csv": [f"Give at most {MAX_ROWS} rows at a time."]})
+            if None in row:
+                raise Invalid({"csv": [f"Line {reader.line_num} has more columns than the first."]})
+            yield reader.line_num, {name: (row.get(name) or "").strip() for name in COLUMNS}
+    except csv.Error as error:
+        raise Invalid({"csv": [f"Line {reader.line_num} cannot be read: {error}."]}) from error
+
+
+def _set(user: User, row: Mapping[str, str]) -> Price | NodeCost | NodeTerm:
+    """Set what a row of the table says."""
+    begins, of = _moment(row["valid_from"]), row["of"]
+    if len(row["source"]) > MAX_SOURCE:
+        raise Invalid({"source": [f"Give at most {MAX_SOURCE} characters."]})
+    common = row["currency"], begins, row["source"]
+    if row["kind"] == "price" and row["per"] in ("", "slice") and "/" in of:
+        return pricing.set_slice_price(user, of, row["amount"] or None, *common)
+    if row["kind"] == "price" and row["per"] in ("", "gpu"):
+        return pricing.set_price(user, of, row["amount"], *common)
+    if row["kind"] == "cost":
+        cluster, _, node = of.partition("/")
+        is_node = bool(node)
+        subject = pricing.subject_named(user, "" if is_node else of, row["term"], cluster, node)
+        return pricing.set_node_cost(user, subject, row["amount"], row["per"] or "gpu", row["split"], *common)
+    if row["kind"] == "term":
+        cluster, _, node = of.partition("/")
+        return pricing.set_node_term(user, cluster, node, row["term"], begins)
+    if row["kind"] in KINDS:
+        raise Invalid({"per": ["A flavor's price is per gpu, an offering's per slice."]})
+    raise Invalid({"kind": [f"Use one of {', '.join(KINDS)}."]})
+
+
+def _moment(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return rfc3339.time(text)
+    except ValueError as error:
+        raise Invalid({"valid_from": [f"{text!r} is no time. Give one as 2026-11-01T00:00:00Z."]}) from error
+
+
+def _exported() -> Iterator[dict[str, str]]:
+    for price in Price.objects.select_related("flavor", "offering").order_by(
+        "flavor__name", "offering__key", "valid_from"
+    ):
+        of, per = (price.flavor.name, "gpu") if price.offering is None else (price.offering.key, "slice")
+        amount = price.per_gpu_hour if price.offering is None else price.per_slice_hour
+        yield _row("price", of, price.valid_from, amount=amount, per=per, currency=price.currency, source=price.source)
+    for cost in NodeCost.objects.select_related("flavor", "node").order_by(
+        "flavor__name", "term", "node", "valid_from"
+    ):
+        of = f"{cost.node.cluster_id}/{cost.node}" if cost.node else str(cost.flavor)
+        yield _row(
+            "cost",
+            of,
+            cost.valid_from,
+            term=cost.term,
+            amount=cost.per_hour,
+            per=cost.per,
+            split=split_of(cost) if cost.per == NodeCost.Per.NODE else "",
+            currency=cost.currency,
+            source=cost.source,
+        )
+    for term in NodeTerm.objects.select_related("node").order_by("node__cluster", "node__name", "valid_from"):
+        yield _row("term", f"{term.node.cluster_id}/{term.node}", term.valid_from, term=term.term)
+
+
+def split_of(cost: NodeCost) -> str:
+    """Return how the cost of a node is split: the name of a preset, or its weights."""
+    weights = Weights(*(Fraction(getattr(cost, name)) for name in capacity_services.WEIGHTS))
+    named = next((name for name, preset in PRESETS.items() if preset == weights), "")
+    return named or ":".join(f"{getattr(cost, name).normalize():f}" for name in capacity_services.WEIGHTS)
+
+
+def _row(kind: str, of: str, begins: datetime, amount: Decimal | None = None, **values: str) -> dict[str, str]:
+    text = "" if amount is None else f"{amount.normalize():f}"
+    at = begins.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return {**dict.fromkeys(COLUMNS, ""), "kind": kind, "of": of, "valid_from": at, "amount": text, **values}
