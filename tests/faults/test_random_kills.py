@@ -90,11 +90,12 @@ def is_right(crowd: Crowd, kubectl: Kubectl) -> bool:
 
 def compare(crowd: Crowd, witness: Witness, hidden: list[tuple[float, float]]) -> tuple[list[Bound], list[str]]:
     """Return the bounds of all holds that were compared, and what is wrong with them."""
-    compared, wrong, now = list[Bound](), list[str](), clock.now().timestamp()
+    compared, wrong, now, unread = list[Bound](), list[str](), clock.now().timestamp(), witness.unread()
     for slot, intervals, holds in judge.bills(crowd.projects, witness):
-        found, words = outages.compare(intervals, holds, hidden, now)
+        found, words = outages.compare(intervals, holds, hidden, now, unread=unread)
         compared += found
-        wrong += [f"{slot.namespace}/{slot.allocation} {slot.device}: {one}" for one in words]
+        evidence = f"billed {[(str(i.start), str(i.end)) for i in intervals]}, seen {holds}"
+        wrong += [f"{slot.namespace}/{slot.allocation} {slot.device}: {one}; {evidence}" for one in words]
     return compared, wrong
 
 

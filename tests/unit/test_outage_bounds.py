@@ -93,3 +93,19 @@ def test_a_time_free_that_the_witness_may_have_missed_does_not_count() -> None:
         "its end is recorded +19.5 s off, which no outage explains",
         "it was held, and is not billed, for 6.5 s that no outage explains",
     ]
+
+
+def test_what_began_and_ended_between_two_readings_of_the_witness_may_be_billed() -> None:
+    assert compare([interval(50, 58)], [], HIDDEN, 250, 2, unread=[(49.0, 59.0)])[1] == []
+    assert compare([interval(50, 58)], [], HIDDEN, 250, 2, unread=[(40.0, 49.0), (49.0, 54.0), (54.0, 59.0)])[1] == [
+        "it is billed, and was not held, for 8.0 s that no outage explains"
+    ]
+
+
+def test_a_hold_that_is_not_certain_need_not_be_billed_and_if_it_is_its_bounds_are_compared() -> None:
+    maybe = Hold((50.0, 51.0), (60.0, 61.0), is_certain=False)
+    assert compare([], [maybe], HIDDEN, 250, 3)[1] == []
+    assert compare([interval(50, 60)], [maybe], HIDDEN, 250, 3)[1] == []
+    assert compare([interval(50, 70)], [maybe], HIDDEN, 250, 3)[1] == [
+        "its end is recorded +9.0 s off, which no outage explains"
+    ]

@@ -100,12 +100,14 @@ def compare(
     hidden: Sequence[tuple[float, float]],
     now: float,
     slack_s: float = judge.SLACK_S,
+    unread: Sequence[tuple[float, float]] = (),
 ) -> tuple[list[Bound], list[str]]:
     """Return the bounds of a slot's intervals, each beside that of its hold, and in words what is wrong with them.
 
-    A hold without an interval was hidden as a whole by an outage, and so was an interval without a hold: the witness
-    reads from the API server too. It may miss that a slice was free for less than ``slack_s``, so intervals and holds
-    with a shorter time between them count as one.
+    A hold without an interval was hidden as a whole by an outage, or is not certain. An interval without a hold was
+    hidden by an outage too, since the witness reads from the API server, or by one of the times ``unread`` between two
+    of its readings. It may miss that a slice was free for less than ``slack_s``, so intervals and holds with a shorter
+    time between them count as one.
     """
     compared, wrong = list[Bound](), list[str]()
     for billed, hold in _pairs(_billed(intervals, now, slack_s), _held(holds, slack_s), now, slack_s):
@@ -118,7 +120,9 @@ def compare(
             wrong += filter(None, (unexplained(bound, hidden, slack_s) for bound in found))
             continue
         span = _longest(hold, now) if hold is not None else billed[:2] if billed is not None else (now, now)
-        if not _is_hidden(span, hidden, slack_s):
+        if hold is not None and not hold.is_certain:
+            continue
+        if not _is_hidden(span, hidden if hold is not None else [*hidden, *unread], slack_s):
             what = "is billed, and was not held" if hold is None else "was held, and is not billed"
             wrong.append(f"it {what}, for {span[1] - span[0]:.1f} s that no outage explains")
     return compared, wrong
@@ -158,7 +162,7 @@ def _held(holds: Iterable[Hold], slack_s: float) -> list[Hold]:
     found: list[Hold] = []
     for one in holds:
         if found and (last := found[-1].ended) and one.began[0] - last[1] <= slack_s:
-            found[-1] = Hold(found[-1].began, one.ended)
+            found[-1] = Hold(found[-1].began, one.ended, found[-1].is_certain or one.is_certain)
         else:
             found.append(one)
     return found

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import urllib3
@@ -34,23 +35,41 @@ class Slot(NamedTuple):
 
 @dataclass
 class Hold:
-    """Both bounds in seconds since the epoch, each as (earliest, latest); ``ended`` is None while it is held."""
+    """Both bounds in seconds since the epoch, each as (earliest, latest); ``ended`` is None while it is held.
+
+    It is not ``is_certain`` if a reading saw the devices allocated and no holder any more: the holder ran between two
+    readings, or never.
+    """
 
     began: tuple[float, float]
     ended: tuple[float, float] | None = None
+    is_certain: bool = True
 
     def seconds(self, now: float) -> tuple[float, float]:
         """Return the minimum and the maximum of its seconds."""
         first, last = self.ended or (now, now)
-        return max(0.0, first - self.began[1]), last - self.began[0]
+        return max(0.0, first - self.began[1]) if self.is_certain else 0.0, last - self.began[0]
+
+
+class Reading(NamedTuple):
+    """What one reading shows: what is ``held``; what is ``occupied``, by whichever pod; and whose holder ``waits`` to
+    run, or count to be shown.
+    """
+
+    held: set[Slot]
+    occupied: set[Slot]
+    waits: set[Slot]
 
 
 class Witness(threading.Thread):
     def __init__(self, home: Home) -> None:
         super().__init__(name="witness", daemon=True)
         self.holds: dict[Slot, list[Hold]] = defaultdict(list)
+        self.readings: list[tuple[float, float]] = []
+        """When each reading was requested and answered."""
         self._appeared: dict[Slot, float] = {}
-        self._home, self._is_stopped, self._last_request_at = home, threading.Event(), time.time()
+        self._home, self._is_stopped = home, threading.Event()
+        self._began = time.time()
         certs = home.certs
         self._pool = urllib3.PoolManager(
             ca_certs=str(certs / "ca.crt"),
@@ -64,35 +83,44 @@ class Witness(threading.Thread):
         while not self._is_stopped.wait(EVERY_S):
             requested_at = time.time()
             try:
-                held, occupied = self._read()
+                reading = self._read()
             except (HTTPError, ValueError, KeyError):
                 continue  # the API server is away: nothing changes until it is back
-            self._record(held, occupied, self._last_request_at, time.time())
-            self._last_request_at = requested_at
+            before = self.readings[-1][0] if self.readings else self._began
+            self.readings.append((requested_at, time.time()))
+            self.record(reading, before, self.readings[-1][1])
 
     def stop(self) -> None:
         self._is_stopped.set()
         self.join()
 
-    def _record(self, held: set[Slot], occupied: set[Slot], before: float, now: float) -> None:
-        self._appeared = {slot: self._appeared.get(slot, before) for slot in occupied}
-        for slot in held:
-            if not self.holds[slot] or self.holds[slot][-1].ended:
+    def unread(self) -> list[tuple[float, float]]:
+        """Return the times between two readings: what began and ended in one of them was not seen."""
+        return [(earlier[0], later[1]) for earlier, later in pairwise(self.readings)]
+
+    def record(self, reading: Reading, before: float, now: float) -> None:
+        """Take what was read at some moment between ``before`` and ``now``, in seconds since the epoch."""
+        self._appeared = {slot: self._appeared.get(slot, before) for slot in reading.occupied}
+        for slot in reading.waits:
+            if self.holds[slot] and not (self.holds[slot][-1].is_certain or self.holds[slot][-1].ended):
+                self.holds[slot].pop()
+        for slot in reading.occupied - reading.waits:
+            is_held, last = slot in reading.held, self.holds[slot][-1] if self.holds[slot] else None
+            if last is None or last.ended:
                 # A quota's status that lags behind does not say whose slices it shows already.
                 earliest = before if slot.device else self._appeared[slot]
-                self.holds[slot].append(Hold(began=(earliest, now)))
+                self.holds[slot].append(Hold(began=(earliest, now), is_certain=is_held))
+            elif is_held and not last.is_certain:
+                last.began, last.is_certain = (last.began[0], now), True
         for slot, holds in list(self.holds.items()):
-            if holds and not holds[-1].ended and slot not in occupied:
+            if holds and not holds[-1].ended and slot not in reading.occupied:
                 holds[-1].ended = (before, now)
 
-    def _read(self) -> tuple[set[Slot], set[Slot]]:
-        """Read what is held, and what is still occupied, by whichever pod."""
-        running = {
-            (m["namespace"], m.get("labels", {}).get(ALLOCATION))
+    def _read(self) -> Reading:
+        holders = {
+            (m["namespace"], m.get("labels", {}).get(ALLOCATION)): pod.get("status", {}).get("phase")
             for pod in self._list("/api/v1/pods")
-            if (m := pod["metadata"])["name"].endswith("-holder")
-            and pod.get("status", {}).get("phase") == "Running"
-            and "deletionTimestamp" not in m
+            if (m := pod["metadata"])["name"].endswith("-holder") and "deletionTimestamp" not in m
         }
         devices = {
             Slot(claim["metadata"]["namespace"], claim["metadata"]["name"], f"{d['pool']}/{d['device']}")
@@ -100,7 +128,9 @@ class Witness(threading.Thread):
             for d in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
         }
         counted, shown = _counts(self._list("/api/v1/resourcequotas"))
-        return {d for d in devices if (d.namespace, d.allocation) in running} | shown, devices | counted
+        held = {d for d in devices if holders.get((d.namespace, d.allocation)) == "Running"}
+        waiting = {d for d in devices - held if (d.namespace, d.allocation) in holders}
+        return Reading(held | shown, devices | counted, waiting | (counted - shown))
 
     def _list(self, path: str) -> Iterable[dict[str, Any]]:
         answer = self._pool.request("GET", f"{self._home.apiserver}{path}", fields=OURS, preload_content=False)
