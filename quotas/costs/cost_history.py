@@ -1,11 +1,12 @@
 """Reads what a scope used in the last weeks, by day of a calendar, and what is posted of a period so far."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from django.db import connection
@@ -14,8 +15,9 @@ from django.db.models import OuterRef, Subquery
 from portal.clusters.models import Cluster
 from quotas.costs import ledger
 from quotas.costs.calendar import ONE_DAY, Calendar
-from quotas.costs.forecast import MAX_DAYS, DayPart, GpuHours, Key, PastDay, day_parts
+from quotas.costs.forecast import MAX_DAYS, DayPart, GpuHours, Key, PastDay
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage
+from quotas.metering.hours import hour_of
 from quotas.metering.models import UsageInterval
 
 KEYS = ("flavor", "offering")
@@ -63,21 +65,21 @@ class CostHistory:
 def read(start: datetime, scope: Scope, calendar: Calendar, now: datetime) -> CostHistory:
     """Return what the scope used in the days before that of ``now``, and from ``start`` until ``now``; three queries.
 
-    The sums are those of the roll-ups, and of the ledger where there are none. GPU-hours that an operator does not
-    charge are among those of the days.
+    The sums are those of the roll-ups, and of the ledger where there are none. Days begin with a whole hour in UTC,
+    less than an hour early in a zone with half hours, so that no roll-up is cut: the ledger takes long for so many.
+    GPU-hours that an operator does not charge are among those of the days.
     """
     first, today = _first_use(scope, now), calendar.day_of(now)
     begin = max(calendar.day_of(first), today - MAX_DAYS * ONE_DAY) if first else today
-    midnight = calendar.start_of(today)
-    days = day_parts(calendar.start_of(begin), midnight, calendar) if begin < today else []
-    edges = sorted({start, now, midnight, *(day.start for day in days)})
-    sums = ledger.sums([edge for edge in edges if edge <= now], KEYS, scope, now) if edges[0] < now else []
-    posted, used = RatedUsage(), defaultdict[datetime, dict[Key, Fraction]](dict)
-    for one in sums:
+    dates = [begin + number * ONE_DAY for number in range((today - begin).days + 1)]
+    starts = [hour_of(calendar.start_of(day)) for day in dates]
+    days = [DayPart(day, *bounds) for day, bounds in zip(dates[:-1], pairwise(starts), strict=True)]
+    edges = sorted({start, now, *starts})
+    posted, used = RatedUsage(), defaultdict[int, dict[Key, Fraction]](dict)
+    for one in ledger.sums(edges, KEYS, scope, now) if edges[0] < now else ():
         if one.window.start >= start:
             posted += one.usage
-        of_day = used[calendar.start_of(calendar.day_of(one.window.start))]
-        flavor, offering = one.names
+        of_day, (flavor, offering) = used[bisect_right(starts, one.window.start) - 1], one.names
         of_day[flavor, offering] = of_day.get((flavor, offering), Fraction(0)) + one.usage.gpu_hours
     return CostHistory(posted, _with_carried(days, used, scope) if days else [])
 
@@ -96,7 +98,7 @@ def filters(scope: Scope) -> dict[str, list[str]]:
     return {f"{key}__in": list(values) for key, values in scope.items()}
 
 
-def _with_carried(days: Sequence[DayPart], used: Mapping[datetime, GpuHours], scope: Scope) -> list[PastDay]:
+def _with_carried(days: Sequence[DayPart], used: Mapping[int, GpuHours], scope: Scope) -> list[PastDay]:
     """Return the days with what they used, and what of it had begun before.
 
     What is charged of a GPU whose slices take more than it is less than their weights: carried is at most used.
@@ -104,7 +106,7 @@ def _with_carried(days: Sequence[DayPart], used: Mapping[datetime, GpuHours], sc
     hours = _carried_hours(days, scope)
     found = []
     for place, day in enumerate(days):
-        of_day = used.get(day.start, {})
+        of_day = used.get(place, {})
         sums = accumulate((hours.get((asof, place), {}) for asof in range(place + 1)), _added)
         carried = [{key: min(amount, of_day.get(key, Fraction(0))) for key, amount in one.items()} for one in sums]
         found.append(PastDay(day, of_day, carried[::-1]))

@@ -212,6 +212,16 @@ def test_days_are_those_of_the_time_zone() -> None:
     assert [part.hours for part in day_parts(hour(0), hour(23), BERLIN)] == [23]
 
 
+def test_days_of_a_zone_with_half_hours_cut_no_hour_of_the_roll_ups() -> None:
+    """Its midnights are at half past an hour in UTC. That hour is of the day that begins in it."""
+    every_day(16, 18, 19)
+    kolkata = Calendar(ZoneInfo("Asia/Kolkata"))
+    days = cost_history.read(PERIOD.start, {}, kolkata, NOW).days
+    assert {kolkata.start_of(day.time.date) - day.time.start for day in days} == {HOUR / 2}
+    assert {day.time.hours for day in days} == {24}
+    assert [sum(day.used.values()) for day in days] == [0, *[1] * 15]
+
+
 def test_13_days_of_history_are_unknown_and_14_are_known() -> None:
     every_day(13)
     assert (found().forecast, found().unknown) == (None, "unknown: 13 days of history, 14 are needed")
