@@ -12,6 +12,7 @@ from portal.cli.output import moment, say, table, with_client
 from portal.cli.output_format import CSV
 
 BAR, BAR_WIDTH = "█", 20
+IDLE = ("separate", "hide", "share", "owner")
 STEPS = ("all", "hour", "day", "week", "month")
 METRICS = ("cumulative", "hourly", "daily", "monthly")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -30,7 +31,9 @@ def _with_csv(command: Any) -> Any:
 @click.option("--accumulate", type=click.Choice(STEPS), help="all: one row for the window. Else a row for each.")
 @click.option("--daily", is_flag=True, help="The same as --accumulate day.")
 @click.option("--filter", "only", help='As OpenCost: team:"vision"+(kind:"whole"|label[stage]:"prod").')
-@click.option("--idle", type=click.Choice(["separate", "share", "hide"]), help="hide: without what nobody held.")
+@click.option("--idle", type=click.Choice(IDLE), help="In whose rows idle cost is; hide: in none.")
+@click.option("--idle-by", type=click.Choice(["cluster", "flavor", "node"]), help="With --idle share: between whom.")
+@click.option("--idle-split", type=click.Choice(["weighted", "even"]), help="With --idle share.")
 @click.option("--cost", type=click.Choice(METRICS), help="Money of the window, or at its pace by hour, day or month.")
 @click.option("--compare", type=click.Choice(["previous"]), help="Beside the window before.")
 @_with_csv
@@ -61,8 +64,10 @@ def costs(
 def _text(found: dict[str, Any], key: str, rate: str, *, has_steps: bool) -> str:
     """Return the table with its sums."""
     rows, is_compared = found["results"], found["previous_window"] is not None
+    has_idle = any(row["idle_cost"] != "0" for row in rows)
     most = max((Decimal(row["total"] or 0) for row in rows), default=Decimal(0))
     head = [*(["FROM"] if has_steps else []), key, "GPU-HOURS", f"COST{rate.upper()}"]
+    head += ["IDLE"] if has_idle else []
     head += ["BEFORE", "CHANGE"] if is_compared else []
     lines: list[Sequence[object]] = [
         [
@@ -70,6 +75,7 @@ def _text(found: dict[str, Any], key: str, rate: str, *, has_steps: bool) -> str
             row["name"],
             row["gpu_hours"],
             amounts.cost(row["total"], row["currency"], row["unpriced_gpu_hours"]),
+            *([amounts.money(row["idle_cost"], row["currency"])] if has_idle else []),
             *(_before(row) if is_compared else []),
             _bar(row["total"], most),
         ]

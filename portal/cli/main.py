@@ -16,6 +16,7 @@ from portal.cli import (
     costs,
     errors,
     events,
+    forecast,
     jobs,
     releases,
 )
@@ -70,6 +71,7 @@ for command in (
     catalogue.queue,
     jobs.jobs,
     costs.costs,
+    forecast.forecast,
     cluster_access.kubeconfig,
     cluster_access.credential,
     access.token,

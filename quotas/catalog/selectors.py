@@ -23,6 +23,11 @@ def known_names(cluster: str) -> tuple[dict[Identity, str], frozenset[str]]:
     return known, frozenset(taken)
 
 
+def names_with_known_nodes() -> set[str]:
+    """Return the flavors whose GPUs Kubernetes names, so that the node of what is held is known."""
+    return set(Flavor.objects.filter(path=Path.DRA).values_list("name", flat=True))
+
+
 def known_shares(cluster: str) -> dict[str, Fraction]:
     """Return `current_shares` for `discovery.discover`: the part of a GPU that a slice of each offering is, by key."""
     return {offering.key: offering.gpu_share for offering in Offering.objects.filter(flavor__cluster=cluster)}

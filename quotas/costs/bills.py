@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from portal.audit.entries import audit
+from portal.clusters import registry
 from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
@@ -103,7 +104,7 @@ def set_shared_cost(
 def _cluster(slug: str) -> Cluster:
     row = Cluster.objects.filter(slug=slug).first()
     if row is None:
-        raise Invalid({"cluster": [f"There is no cluster {slug}. GET /clusters lists them."]})
+        raise Invalid({"cluster": [f"There is no cluster {slug!r}. Use one of {', '.join(sorted(registry.slugs()))}."]})
     return row
 
 

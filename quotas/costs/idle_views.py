@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from portal.core import money
 from portal.core.errors import Forbidden
-from quotas.catalog.models import Flavor, Path
+from quotas.catalog import selectors as catalog
 from quotas.costs import filters, fleet_costs, ledger
 from quotas.costs.filters import EVERYTHING, UNALLOCATED, Filter
 from quotas.costs.fleet_costs import IDLE, Group, NotHeld
@@ -170,8 +170,7 @@ class _Scopes:
             IdleBy.FLAVOR: ("cluster", "flavor"),
             IdleBy.NODE: ("cluster", "flavor", "node"),
         }[by]
-        by_dra = Flavor.objects.filter(path=Path.DRA) if by == IdleBy.NODE else Flavor.objects.none()
-        self._with_nodes = set(by_dra.values_list("name", flat=True))
+        self._with_nodes = catalog.names_with_known_nodes() if by == IdleBy.NODE else set[str]()
 
     def of_part(self, part: FleetPart) -> Scope:
         return self.of_values({"cluster": part.cluster, "flavor": part.flavor, "node": part.node})

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from allocations.models import Allocation
+from portal.tenants.models import User
+from tests.support.capacity import RESOURCES, record
 from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,3 +83,27 @@ def test_a_request_takes_labels(run, project):
 def test_labels_that_cannot_be_are_said(run, project, label, code, words):
     result = run("request", "l40s/whole", "--project", project.slug, "--label", label)
     assert (result.exit_code, words in result.stderr) == (code, True)
+
+
+def test_idle_cost_is_a_column_for_who_may_see_it(run, usage, member):
+    record(RESOURCES, 0)
+    refused = run("costs", *DAY, "--idle", "share")
+    assert refused.exit_code == 1
+    assert "idle=share tells what all teams together use" in refused.stderr
+    User.objects.filter(pk=member.pk).update(platform_role="auditor")
+    lines = run("costs", *DAY, "--aggregate", "member", "--idle", "share", "--idle-split", "even").stdout.splitlines()
+    assert lines[0].split() == ["MEMBER", "GPU-HOURS", "COST", "IDLE"]
+    shared = {line.split()[0]: line.split()[4] for line in lines[1:3]}
+    assert shared["ada"] == shared["grace"] != "0"
+
+
+def test_a_forecast_says_what_is_known_and_what_is_not(run):
+    printed = run("forecast", "--timezone", "Europe/Berlin").stdout.splitlines()
+    assert printed[1].split() == ["COST"]
+    assert [line.split()[0] for line in printed[2:4]] == ["posted", "committed"]
+    assert printed[-1] == "The rest is unknown: 0 days of history, 14 are needed."
+    used(hour(0), hour(4))
+    printed = run("forecast", "--window", "week", "--team", "vision").stdout.splitlines()
+    assert [line.split()[0] for line in printed[2:6]] == ["posted", "committed", "expected", "total"]
+    assert printed[-1].startswith("In 8 of 10 cases ")
+    assert run("forecast", "--team", "another").exit_code == 1

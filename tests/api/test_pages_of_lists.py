@@ -1,7 +1,7 @@
 """Every list of the API, read one row at a time to its end and back, as each role: the same rows as on one page."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +11,14 @@ from allocations.requests.services import extend
 from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User
+from quotas.catalog.models import Node
+from quotas.costs import bills
+from quotas.costs.capacity_services import CostSubject, set_node_cost, set_node_term
+from quotas.costs.models import NodeCost
+from quotas.costs.node_terms import Term
 from quotas.metering import proofs
 from tests.support import access_matrix
-from tests.support.clusters import make_cluster
+from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import allocate
 from tests.support.queued import job
 from tests.support.quotas import used
@@ -45,6 +50,13 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
         now, hour = clock.now(), timedelta(hours=1)
+        for month in (date(2026, 1, 1), date(2026, 2, 1)):
+            bills.enter_bill(operator, LOCAL, month, "100")
+        for name in ("support", "network"):
+            bills.set_shared_cost(operator, name, now.date().replace(day=1), "30", "weighted")
+        for node in Node.objects.filter(cluster=LOCAL).order_by("name")[:2]:
+            set_node_cost("operator", CostSubject(node=node), "1", NodeCost.Per.NODE)
+            set_node_term("operator", node, Term.SPOT)
         used(now - 2 * hour, now - hour, 1, made.allocation.pk)
         used(now - hour, now, 1, made.allocation.pk, project="vision-serve")
         used(now - 2 * hour, now, flavor="h100", offering="h100/whole")

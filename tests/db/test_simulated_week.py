@@ -249,7 +249,10 @@ def check_rows(
         assert row["cost"] is None if amount.is_unpriced else is_near(row["cost"], cost, CENTS)
         for column, category in COLUMNS.items():
             found, one = row[column], others.get(group, {}).get(category, Amount())
-            assert found is None if one.is_unpriced else Decimal(found) == rounded(one.cost, CENTS), (group, column)
+            assert found is None if one.is_unpriced else is_near(found, one.cost, CENTS), (group, column)
+    idle = [by_category.get("idle", Amount()) for by_category in others.values()]
+    priced = bill.add(amount for amount in idle if not amount.is_unpriced)
+    assert sum(Decimal(row["idle_cost"] or 0) for row in rows.values()) == rounded(priced.cost, CENTS)
 
 
 def check_outages(answer: Any, expected: Amount) -> None:

@@ -109,8 +109,9 @@ def offerings(request: Request) -> Response:
     offered = fleet(own_writes.fleet_max_age_s(user.pk))
     availability = Availability(teams, user=user, project=project, fleet=offered)
     found = offered.offerings()
-    if kinds := query_values(request, "kind"):
-        if unknown := sorted(set(kinds) - set(Kind.values)):
+    if "kind" in request.query_params:
+        kinds = query_values(request, "kind")
+        if unknown := sorted(set(kinds or [""]) - set(Kind.values)):
             raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
         found = [o for o in found if o.kind in kinds]
     if query_flag(request, "free", False):

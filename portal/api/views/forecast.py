@@ -1,0 +1,30 @@
+"""The forecast of costs."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.requests import cost_forecast
+from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
+from portal.api.http.strict import query_value
+from portal.api.schemas import cost_query, forecast_output
+from portal.api.schemas.problem_output import refusals
+from portal.core import clock
+from quotas.costs.cost_history import SCOPE
+
+
+@extend_schema(
+    parameters=forecast_output.PARAMETERS, responses={200: forecast_output.CostForecastOut, **refusals("not_found")}
+)
+@api_view(["GET"])
+def forecast(request: Request) -> Response:
+    """Forecast what a period will have cost of what the caller may see: what is posted, what running holds are
+    committed to, and what such days usually cost beyond that, with the range in which eight of ten totals are by past
+    errors. Amounts are decimal strings.
+    """
+    now, calendar = clock.now(), cost_query.calendar(request)
+    window = forecast_output.window(request, now, calendar)
+    scope = cost_forecast.visible_scope(current_user(request), {key: query_value(request, key) for key in SCOPE})
+    found = cost_forecast.in_window(window, scope, now, calendar)
+    return Response(forecast_output.document(found, str(calendar.zone)))

@@ -1,0 +1,40 @@
+"""The command forecast: what a period will have cost."""
+
+from typing import Any
+
+import click
+
+from portal.cli import amounts
+from portal.cli.client import Client
+from portal.cli.output import moment, say, table, with_client
+
+
+@click.command()
+@click.option("--window", type=click.Choice(["month", "week"]), help="The present one; else month.")
+@click.option("--from", "start", help="Instead of a window: when the period began, a date or a time.")
+@click.option("--until", help="With --from: when it ends.")
+@click.option("--timezone", help="Of days and weekdays, such as Europe/Berlin; else UTC.")
+@click.option("--department", help="Only what it uses; and so with the next three.")
+@click.option("--team")
+@click.option("--project")
+@click.option("--member")
+@with_client
+def forecast(client: Client, *, start: str | None, **query: str | None) -> None:
+    """Forecast what a period will have cost."""
+    found = client.get("costs/forecast", **query, **{"from": start})
+    say(client, found, lambda: _text(found))
+
+
+def _text(found: dict[str, Any]) -> str:
+    """Return the amounts, how they add up, and the range."""
+    posted = amounts.cost(found["posted"], found["currency"], found["unpriced_gpu_hours"])
+    rows = [("posted", posted), ("committed", amounts.money(found["committed"], found["currency"]))]
+    if found["total"] is not None:
+        rows += [(name, amounts.money(found[name], found["currency"])) for name in ("expected", "total")]
+    lines = [f"From {moment(found['window']['start'])} to {moment(found['window']['end'])}:"]
+    lines.append(table(["", "COST"], rows))
+    if found["total"] is None:
+        lines.append(f"The rest is {found['reason']}.")
+    else:
+        lines.append(f"In 8 of 10 cases {found['low']} to {amounts.money(found['high'], found['currency'])}.")
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Reads what a scope used in the last weeks, by day of a calendar, and what is posted of a period so far."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Any
+
+from django.db import connection
+from django.db.models import OuterRef, Subquery
+
+from portal.clusters.models import Cluster
+from quotas.costs import ledger
+from quotas.costs.calendar import ONE_DAY, Calendar
+from quotas.costs.filters import UNALLOCATED
+from quotas.costs.forecast import MAX_DAYS, DayPart, GpuHours, Key, PastDay
+from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage
+from quotas.metering.hours import hour_of
+from quotas.metering.models import UsageInterval
+
+KEYS = ("flavor", "offering")
+"""The keys of the ledger on which a price depends."""
+SCOPE = ("department", "team", "project", "member")
+"""The keys of the ledger by which a scope is chosen."""
+Scope = Mapping[str, Collection[str]]
+"""The values that are kept, by key of SCOPE: an empty collection keeps nothing, and an empty mapping all."""
+
+# `asof` is the first midnight at which a use ran; what it used before it is left out.
+_CARRIED = """
+    WITH carried AS (
+        SELECT total.*, width_bucket(total.start - interval '1 microsecond', %(edges)s::timestamptz[]) AS asof
+        FROM metering_usageinterval AS total
+        WHERE total.start <= %(last)s AND (total."end" IS NULL OR total."end" > %(first)s){conditions}
+    ),
+    span AS (
+        SELECT carried.*, (%(edges)s::timestamptz[])[asof + 1] AS t0, least("end", %(until)s) AS t1 FROM carried
+    )
+    SELECT asof, day, flavor, offering, gpu_share_denominator::text,
+           trunc(sum(
+               extract(epoch FROM least(t1, (%(edges)s::timestamptz[])[day + 1])
+                                  - greatest(t0, (%(edges)s::timestamptz[])[day]))
+               * count * gpu_share_numerator
+           ) * 1000000)::text
+    FROM span CROSS JOIN LATERAL generate_series(
+        width_bucket(t0, %(edges)s::timestamptz[]),
+        width_bucket(t1 - interval '1 microsecond', %(edges)s::timestamptz[])
+    ) AS day
+    WHERE t0 < t1
+    GROUP BY asof, day, flavor, offering, gpu_share_denominator
+"""
+
+
+@dataclass(frozen=True)
+class CostHistory:
+    """What is ``posted`` from the start of a period until now, and the ``days`` before today, oldest first, from that
+    of the first use on: at most those that a forecast counts.
+    """
+
+    posted: RatedUsage
+    days: Sequence[PastDay]
+
+
+def read(start: datetime, scope: Scope, calendar: Calendar, now: datetime) -> CostHistory:
+    """Return what the scope used in the days before that of ``now``, and from ``start`` until ``now``; three queries.
+
+    The sums are those of the roll-ups, and of the ledger where there are none. Days begin with a whole hour in UTC,
+    less than an hour early in a zone with half hours, so that no roll-up is cut: the ledger takes long for so many.
+    GPU-hours that an operator does not charge are among those of the days.
+    """
+    first, today = _first_use(scope, now), calendar.day_of(now)
+    begin = max(calendar.day_of(first), today - MAX_DAYS * ONE_DAY) if first else today
+    dates = [begin + number * ONE_DAY for number in range((today - begin).days + 1)]
+    starts = [hour_of(calendar.start_of(day)) for day in dates]
+    days = [DayPart(day, *bounds) for day, bounds in zip(dates[:-1], pairwise(starts), strict=True)]
+    edges = sorted({start, now, *starts})
+    posted, used = RatedUsage(), defaultdict[int, dict[Key, Fraction]](dict)
+    for one in ledger.sums(edges, KEYS, scope, now) if edges[0] < now else ():
+        if one.window.start >= start:
+            posted += one.usage
+        of_day, (flavor, offering) = used[bisect_right(starts, one.window.start) - 1], one.names
+        of_day[flavor, offering] = of_day.get((flavor, offering), Fraction(0)) + one.usage.gpu_hours
+    return CostHistory(posted, _with_carried(days, used, scope) if days else [])
+
+
+def _first_use(scope: Scope, now: datetime) -> datetime | None:
+    """Return when the scope used something for the first time, None if never."""
+    uses = UsageInterval.objects.filter(**filters(scope), cluster=OuterRef("slug"), start__lt=now).order_by("start")
+    starts = Cluster.objects.annotate(first=Subquery(uses.values("start")[:1])).values_list("first", flat=True)
+    return min((start for start in starts if start), default=None)
+
+
+def filters(scope: Scope) -> dict[str, list[str]]:
+    """Return the conditions of a query of usage intervals. Raises ValueError for a key that chooses no scope."""
+    if unknown := scope.keys() - set(SCOPE):
+        raise ValueError(f"{', '.join(unknown)} chooses no scope")
+    return {f"{key}__in": list(values) for key, values in scope.items()}
+
+
+def _with_carried(days: Sequence[DayPart], used: Mapping[int, GpuHours], scope: Scope) -> list[PastDay]:
+    """Return the days with what they used, and what of it had begun before.
+
+    What is charged of a GPU whose slices take more than it is less than their weights: carried is at most used.
+    """
+    hours = _carried_hours(days, scope)
+    found = []
+    for place, day in enumerate(days):
+        of_day = used.get(place, {})
+        sums = accumulate((hours.get((asof, place), {}) for asof in range(place + 1)), _added)
+        carried = [{key: min(amount, of_day.get(key, Fraction(0))) for key, amount in one.items()} for one in sums]
+        found.append(PastDay(day, of_day, carried[::-1]))
+    return found
+
+
+def _carried_hours(days: Sequence[DayPart], scope: Scope) -> dict[tuple[int, int], dict[Key, Fraction]]:
+    """Return GPU-hours by two days, counted from the first: at whose start their use ran first, and in which they are.
+    What ran before the first day ran at its start too.
+    """
+    edges = [days[0].start, *(day.end for day in days)]
+    query = _CARRIED.format(conditions="".join(f" AND total.{key} = ANY(%({key})s)" for key in scope))
+    bounds: dict[str, Any] = {"edges": edges, "first": edges[0], "last": edges[-2], "until": edges[-1]}
+    with connection.cursor() as cursor:
+        cursor.execute(query, bounds | {key: list(values) for key, values in scope.items()})
+        rows = cursor.fetchall()
+    found = defaultdict[tuple[int, int], dict[Key, Fraction]](dict)
+    for asof, day, flavor, offering, denominator, amount in rows:
+        hours = Fraction(int(amount), int(denominator) * MICROSECONDS_PER_HOUR)
+        key = (flavor, offering or UNALLOCATED)
+        found[asof, day - 1] = _added(found[asof, day - 1], {key: hours})
+    return found
+
+
+def _added(one: GpuHours, other: GpuHours) -> dict[Key, Fraction]:
+    return {key: one.get(key, Fraction(0)) + other.get(key, Fraction(0)) for key in {*one, *other}}
