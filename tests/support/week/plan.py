@@ -63,11 +63,24 @@ class Span(NamedTuple):
     end: int
 
 
-GAPS = (Span(2 * DAY + 3 * HOUR, 2 * DAY + 5 * HOUR), Span(5 * DAY + 7 * HOUR, 5 * DAY + 8 * HOUR))
-"""When nobody watches, from the beginning of an hour to that of another."""
+@dataclass(frozen=True)
+class Times:
+    """When what happens that is not drawn. In ``gaps`` nobody watches, from the beginning of an hour to that of
+    another. The team of MOVED_PROJECTS moves to another department when it has ``moved``.
+    """
+
+    length: int
+    gaps: tuple[Span, ...]
+    moved: int
+
+
+TIMES = Times(
+    length=WEEK,
+    gaps=(Span(2 * DAY + 3 * HOUR, 2 * DAY + 5 * HOUR), Span(5 * DAY + 7 * HOUR, 5 * DAY + 8 * HOUR)),
+    moved=3 * DAY + 10 * HOUR,
+)
 PROJECTS = 4
-MOVED, MOVED_PROJECTS = 3 * DAY + 10 * HOUR, (0, 1)
-"""When the team of these projects moves to another department."""
+MOVED_PROJECTS = (0, 1)
 PRICES = {"h100": "3.2", "l40s": "1.1", "a100": "1.8", "l4": "0.6123456789"}
 NEW_PRICES = {"h100": "2.95", "l40s": "1.25", "a100": "1.7", "l4": "0", "t4": "0.35"}
 """Of a GPU-hour of each flavor; t4 have none before, a40 never."""
@@ -124,38 +137,40 @@ class NodeState(NamedTuple):
 
 @dataclass
 class Plan:
+    times: Times = TIMES
     uses: list[Use] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     nodes: dict[str, list[NodeState]] = field(default_factory=dict)
 
 
-def draw(seed: int, allocations: int) -> Plan:
-    """Return a week with this many allocations and Jobs, and some foreign use beside them.
+def draw(seed: int, allocations: int, times: Times = TIMES) -> Plan:
+    """Return a week, or another time, with this many allocations and Jobs, and some foreign use beside them.
 
     Of the holds of A100 none is heard of after the layout has changed that began before: a hold is charged what a unit
     is worth when it is recorded.
     """
     random = Random(seed)
-    plan, numbers = Plan(), count()
+    plan, numbers = Plan(times), count()
     of_gpus, of_jobs = allocations * 2 // 5, allocations // 10
-    plan.uses += _of_gpus(random, numbers, of_gpus)
-    plan.uses += _of_counts(random, numbers, allocations - of_gpus - of_jobs)
-    plan.uses += _foreign_counts(random, numbers, allocations // 20)
-    plan.jobs += _jobs(random, numbers, of_jobs)
-    plan.nodes = _nodes(random)
+    plan.uses += _of_gpus(random, numbers, of_gpus, times)
+    plan.uses += _of_counts(random, numbers, allocations - of_gpus - of_jobs, times)
+    plan.uses += _foreign_counts(random, numbers, allocations // 20, times)
+    plan.jobs += _jobs(random, numbers, of_jobs, times)
+    plan.nodes = _nodes(random, times)
     changed = plan.nodes["a100-1"][-1].start
     plan.uses = [
         replace(use, late=0)
-        if (use.flavor == "a100" and 0 <= changed - use.span.start <= APART) or _is_before_a_gap(use.span)
+        if (use.flavor == "a100" and 0 <= changed - use.span.start <= APART) or _is_near_a_change(use.span, times)
         else use
         for use in plan.uses
     ]
     return plan
 
 
-def _is_before_a_gap(span: Span) -> bool:
-    """Return whether something would be heard of late in a gap."""
-    return any(gap.start - APART <= at < gap.start for gap in GAPS for at in span)
+def _is_near_a_change(span: Span, times: Times) -> bool:
+    """Return whether something would be heard of late in a gap, or after the team has moved."""
+    edges = [*(gap.start for gap in times.gaps), times.moved]
+    return any(edge - APART <= at < edge for edge in edges for at in span)
 
 
 def _length(random: Random, hours: float) -> int:
@@ -183,11 +198,11 @@ class _Gpu:
         return True
 
 
-def _of_gpus(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
+def _of_gpus(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Use]:
     """Yield holds of h100s, one in fourteen of them foreign."""
     gpus = {(f"h100-{n}", index): _Gpu() for n in range(NODES["h100"]) for index in range(GPUS_OF_A_NODE)}
     found = 0
-    for start in sorted(random.sample(range(60, WEEK - 60), wanted * 4)):
+    for start in sorted(random.sample(range(60, times.length - 60), wanted * 4)):
         if found == wanted:
             return
         late, amount = _late(random), random.choice([1, 1, 1, 2])
@@ -218,33 +233,33 @@ def _places(
     return tuple(found[:amount]) if len(found) >= amount else ()
 
 
-def _of_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
-    for start in sorted(random.randrange(60, WEEK) for _ in range(wanted)):
+def _of_counts(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Use]:
+    for start in sorted(random.randrange(60, times.length) for _ in range(wanted)):
         flavor = random.choice(["l40s", "l40s", "t4", "l4", "a40", "a100", "a100"])
         resource, span = random.choice(COUNTED[flavor]), Span(start, start + _length(random, 4))
         late, project, amount = _late(random), random.randrange(PROJECTS), random.randrange(1, 4)
         yield Use(next(numbers), span, flavor, late, project, resource=resource, amount=amount)
 
 
-def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Use]:
+def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Use]:
     """Yield pods that name their node, one in five with more than the node has. Some begin or end in each gap."""
-    for gap in GAPS:
+    for gap in times.gaps:
         for span in (Span(gap.start - HOUR, gap.start + 1000), Span(gap.end - 1000, gap.end + HOUR)):
             yield Use(next(numbers), span, "l40s", late=0, resource=GPU, amount=1, node="l40s-0")
     for _ in range(wanted):
         flavor = random.choice(["l40s", "t4", "l4", "a40", "a100"])
         node, resource = f"{flavor}-{random.randrange(NODES[flavor])}", random.choice(COUNTED[flavor])
-        start, amount = random.randrange(60, WEEK), random.choice([1, 1, 2, 3, 99])
+        start, amount = random.randrange(60, times.length), random.choice([1, 1, 2, 3, 99])
         span, late = Span(start, start + _length(random, 2)), _late(random)
         yield Use(next(numbers), span, flavor, late, resource=resource, amount=amount, node=node)
 
 
-def _jobs(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Job]:
+def _jobs(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Job]:
     """Yield Jobs; Kueue has released the quota of some before their pods have ended. None begins or ends anything in a
     gap, nor has the team of one moved meanwhile.
     """
     while wanted:
-        start = random.randrange(60, WEEK - DAY)
+        start = random.randrange(60, times.length * 6 // 7)
         begins = sorted(start + APART + random.randrange(600) for _ in range(random.choice([1, 1, 2, 3])))
         pods = tuple(Span(begin, begin + APART + _length(random, 2)) for begin in begins)
         last = max(pod.end for pod in pods)
@@ -252,15 +267,16 @@ def _jobs(random: Random, numbers: Iterator[int], wanted: int) -> Iterator[Job]:
         end = max(begins[-1] + APART, last - random.randrange(60, 600)) if is_early else last + APART
         late, project = 0 if is_early else _late(random), random.randrange(PROJECTS)
         edges = [start, end, *(edge for pod in pods for edge in pod)]
-        in_gap = any(gap.start - APART <= edge < gap.end + APART for gap in GAPS for edge in edges)
-        has_moved = project in MOVED_PROJECTS and start - APART < MOVED < max(edges) + APART
+        in_gap = any(gap.start - APART <= edge < gap.end + APART for gap in times.gaps for edge in edges)
+        has_moved = project in MOVED_PROJECTS and start - APART < times.moved < max(edges) + APART
         if not in_gap and not has_moved:
             wanted -= 1
             yield Job(next(numbers), Span(start, end), project, pods, random.randrange(1, 3), late)
 
 
-def _nodes(random: Random) -> dict[str, list[NodeState]]:
-    """Return the states of each node over the week; a100-1 gets another layout on the fifth day."""
+def _nodes(random: Random, times: Times) -> dict[str, list[NodeState]]:
+    """Return the states of each node; a100-1 gets another layout in the fifth seventh of the time."""
+    seventh = times.length // 7
     found = {f"{flavor}-{n}": [NodeState(0)] for flavor, number in NODES.items() for n in range(number)}
     faults = {
         "l40s-0": ("ready", 1),
@@ -276,16 +292,18 @@ def _nodes(random: Random) -> dict[str, list[NodeState]]:
     }
     for node, (state, broken) in faults.items():
         for day in random.sample(range(7), 3):
-            start = day * DAY + random.randrange(60, DAY // 2)
-            found[node] += [NodeState(start, state, broken), NodeState(start + _length(random, 3) % (DAY // 2) + 1)]
+            start = day * seventh + random.randrange(60, seventh // 2)
+            found[node] += [NodeState(start, state, broken), NodeState(start + _length(random, 3) % (seventh // 2) + 1)]
         found[node].sort()
-    for gap in GAPS:
+    for gap in times.gaps:
         found["l40s-1"] += [NodeState(gap.start + 500, "ready", 2), NodeState(gap.end - 700)]
         found["l40s-2"] += [NodeState(gap.start + 600, "not_ready"), NodeState(gap.end + 800)]
     for node in ("l40s-1", "l40s-2"):
         found[node].sort()
-    found["h100-0"] += [NodeState(6 * DAY + DAY // 2 + n * HOUR, s) for n, s in enumerate(("unpublished", "ready"))]
+    found["h100-0"] += [
+        NodeState(6 * seventh + seventh // 2 + n * HOUR, s) for n, s in enumerate(("unpublished", "ready"))
+    ]
     found["h100-0"].sort()
-    changed = 4 * DAY + random.randrange(DAY)
+    changed = 4 * seventh + random.randrange(seventh)
     found["a100-1"].append(NodeState(changed, layout="sevenths"))
     return found
