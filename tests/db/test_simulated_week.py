@@ -266,11 +266,11 @@ def test_every_number_of_a_week_is_that_of_a_calculation_second_by_second(
     happened = [*events.of_fleet(week), *events.of_uses(week, projects, member)]
     changes = {
         week.times.moved: partial(events.move_team, week.times.moved),
-        plan.HIDING: partial(events.hide, plan.HIDING, plan.HIDDEN_AFTERWARDS),
+        week.times.hiding: partial(events.hide, week.times.hiding, week.times.hidden),
     }
     events.record(happened, SEED, week.times, changes)
     heard = hearing.as_heard(week)
-    result, names = seconds.of_week(heard), holders(heard, projects, member)
+    result, names = seconds.of_plan(heard), holders(heard, projects, member)
     assert {category for (_, category), hours in result.parts.items() if any(hours)} == CATEGORIES
     check_accounts(result)
     check_sums(result, names)

@@ -1,18 +1,23 @@
 """Bodies of the objects of a week, as the API server has them."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from allocations.cluster import names
 from allocations.models import Allocation
+from quotas.catalog.discovery import DeviceFact
+from quotas.catalog.mig_tables import TABLES
 from tests.support import capacity_bodies, mig_facts
-from tests.support.week.plan import GPUS_OF_A_NODE, LAYOUTS, UNITS, Device, NodeState, Use
+from tests.support.week.plan import GPUS_OF_A_NODE, LAYOUTS, MADE, SHARES, UNITS, Device, NodeState, Use
 
 T0 = datetime(2026, 11, 2, tzinfo=UTC)
 DRIVER = "gpu.nvidia.com"
 LABELS = {
     "l40s": capacity_bodies.L40S,
     "h100": capacity_bodies.H100,
+    "a30": {"nvidia.com/gpu.product": "NVIDIA-A30", "nvidia.com/gpu.memory": "24576"},
+    "a10": {"nvidia.com/gpu.product": "NVIDIA-A10", "nvidia.com/gpu.memory": "23028"},
     "a100": {**capacity_bodies.A100, "nvidia.com/mig.config.state": "success"},
     "t4": {
         "nvidia.com/gpu.product": "Tesla-T4",
@@ -53,7 +58,13 @@ def labels(row: Allocation) -> dict[str, str]:
 
 def claim(use: Use, row: Allocation | None = None) -> Body:
     results: list[Body] = [
-        {"request": f"slice-{n}", "driver": DRIVER, "pool": device.node, "device": device_name(device)}
+        {
+            "request": f"slice-{n}",
+            "driver": DRIVER,
+            "pool": device.node,
+            "device": device_name(device),
+            **_share(use, device),
+        }
         for n, device in enumerate(use.devices)
     ]
     if use.is_custom:
@@ -64,6 +75,12 @@ def claim(use: Use, row: Allocation | None = None) -> Body:
     allocated = f"{moment(use.span.start):%FT%TZ}"
     body["status"] = {"allocation": {"devices": {"results": results}, "allocationTimestamp": allocated}}
     return body
+
+
+def _share(use: Use, device: Device) -> Body:
+    if not device.shares:
+        return {}
+    return {"shareID": f"share-{use.number}", "consumedCapacity": {"shares": str(device.shares)}}
 
 
 def holder(row: Allocation, node: str) -> Body:
@@ -82,8 +99,8 @@ def pod(name: str, namespace: str, node: str, resource: str, amount: int, **meta
 
 
 def device_name(device: Device) -> str:
-    gpu = f"gpu-{device.gpu}"
-    return mig_facts.device(gpu, device.profile, device.start) if device.profile else gpu
+    gpu, geometry = f"gpu-{device.gpu}", TABLES["A30"] if device.profile in MADE else mig_facts.H100
+    return mig_facts.device(gpu, device.profile, device.start, geometry) if device.profile else gpu
 
 
 def node(name: str, flavor: str, revision: int, state: NodeState) -> Body:
@@ -101,7 +118,9 @@ def node(name: str, flavor: str, revision: int, state: NodeState) -> Body:
 
 
 def resource_slice(node: str, revision: int, state: NodeState) -> Body:
-    """Return a ResourceSlice with every GPU and each of its possible instances; those of a broken GPU are tainted."""
+    """Return a ResourceSlice with every GPU, or each of its instances, of h100 all possible ones; those of a broken GPU
+    are tainted.
+    """
     taints = [{"key": "xid", "effect": "NoSchedule"}]
     devices = [
         {
@@ -113,14 +132,32 @@ def resource_slice(node: str, revision: int, state: NodeState) -> Body:
                 for name, counters in fact.counters.items()
             ],
             "taints": taints if index == state.broken - 1 else [],
+            "allowMultipleAllocations": fact.shareable,
         }
         for index in range(GPUS_OF_A_NODE)
-        for fact in mig_facts.cut_gpu(node, index)
+        for fact in _facts(node, index)
     ]
     body = new("ResourceSlice", f"{node}-slice", "")
     body["metadata"]["resourceVersion"] = str(revision)
     pool = {"name": node, "generation": revision, "resourceSliceCount": 1}
     return body | {"spec": {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}}
+
+
+def _facts(node: str, index: int) -> Iterable[DeviceFact]:
+    flavor, name, uuid = node.partition("-")[0], f"gpu-{index}", f"GPU-{node}-{index}"
+    if flavor == "h100":
+        return mig_facts.cut_gpu(node, index)
+    if flavor == "a10":
+        whole = {"type": "gpu", "uuid": uuid, "productName": "NVIDIA A10"}
+        return [DeviceFact(name, whole, {"memory": "23028Mi", "shares": str(SHARES)}, shareable=True)]
+    return [
+        DeviceFact(
+            device_name(Device(node, index, profile, start)),
+            {"type": "mig", "profile": profile, "parentUUID": uuid, "productName": "NVIDIA A30"},
+            {"memory": f"{TABLES['A30'].profile(profile).memory_mib}Mi"},
+        )
+        for profile, (_, [start]) in MADE.items()
+    ]
 
 
 def lease(use: Use, row: Allocation) -> Body:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 from random import Random
 from typing import NamedTuple
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
@@ -18,6 +18,7 @@ from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
 from allocations.projects import transfer
 from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.metering import ledger_rollups
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import clock
 from portal.tenants import services as tenants
@@ -29,7 +30,7 @@ from tests.support import capacity_bodies
 from tests.support.clusters import LOCAL
 from tests.support.week import bodies, hearing
 from tests.support.week.bodies import LABELS, T0, Body, moment
-from tests.support.week.plan import DAY, GPU, HIDDEN, Job, Plan, Times, Use
+from tests.support.week.plan import DAY, GPU, HIDDEN, NAMED, Job, Plan, Times, Use
 
 ELSEWHERE = "elsewhere"
 REVISION = 10**6
@@ -87,7 +88,7 @@ def _hide(profiles: Iterable[str]) -> None:
 
 def record(events: Sequence[Event], seed: int, times: Times, at_times: Mapping[int, Callable[[], None]]) -> None:
     """Record the events in batches, and the catalogue after each change of the fleet. In a gap nothing is heard; after
-    it all is listed. ``at_times`` are functions to call at a second.
+    it all is listed. ``at_times`` are functions to call at a second, or afterwards.
     """
     random = Random(seed)
     stops = dict(at_times)
@@ -105,6 +106,15 @@ def record(events: Sequence[Event], seed: int, times: Times, at_times: Mapping[i
             record_observations(LOCAL, observations)
             if any(one.ref.kind in kinds.INVENTORY for one in observations):
                 reconcile_inventory(LOCAL)
+    for _, change in left:
+        change()
+
+
+def roll_up(second: int) -> None:
+    """Roll up the hours that are due, as if all until now were heard of."""
+    _watched_until(second)
+    with clock.frozen(moment(second)):
+        ledger_rollups.roll_up_due()
 
 
 def list_again(events: Sequence[Event]) -> datetime:
@@ -149,7 +159,7 @@ def of_fleet(plan: Plan) -> Iterator[Event]:
         flavor = name.partition("-")[0]
         for revision, state in enumerate(states, 1):
             yield Event(state.start, bodies.node(name, flavor, revision, state), gone=state.state == "gone")
-            if flavor == "h100":
+            if flavor in NAMED:
                 is_gone = state.state == "unpublished"
                 yield Event(state.start, bodies.resource_slice(name, revision, state), gone=is_gone)
 
@@ -188,7 +198,7 @@ def flavors() -> dict[str, str]:
 def _allocation(use: Use, project: Project, member: User, offering: Offering) -> Allocation:
     created = moment(use.span.start - 30)
     return Allocation(
-        pk=uuid5(NAMESPACE_URL, f"allocation-{use.number}"),
+        pk=allocation_key(use.number),
         name=f"a-{use.number}",
         number=use.number,
         project=project,
@@ -249,6 +259,10 @@ def _of_job(job: Job, project: Project) -> Iterator[Event]:
         yield Event(span.start, pod, late=job.late)
         yield Event(span.end, ended, late=job.late)
     yield Event(job.span.end, workload, gone=True, late=job.late)
+
+
+def allocation_key(number: int) -> UUID:
+    return uuid5(NAMESPACE_URL, f"allocation-{number}")
 
 
 def job_uid(job: Job) -> str:

@@ -1,7 +1,8 @@
 """Draws what happens in a week, in whole seconds from its start. It knows nothing of the portal.
 
-H100s are divided on demand, each placement a run of the eight memory slices (NVIDIA, MIG user guide). The others are
-counted by a device plugin: T4 in quarters by time-slicing, L4 in halves by MPS, A40 as vGPUs, A100 in fixed MIG
+DRA names the GPU of what is held: H100s are divided on demand, each placement a run of the eight memory slices (NVIDIA,
+MIG user guide); A30s were divided by an administrator, and leave a quarter; A10s serve claims in quarters. The others
+are counted by a device plugin: T4 in quarters by time-slicing, L4 in halves by MPS, A40 as vGPUs, A100 in fixed MIG
 layouts.
 """
 
@@ -16,7 +17,7 @@ DAY = 24 * HOUR
 WEEK = 7 * DAY
 WEEK_HOURS = WEEK // HOUR
 LATE = 40
-"""The longest that an event is on its way."""
+"""The longest that an event of a Job is on its way, and any event of the week."""
 APART = LATE + 5
 
 PROFILES = {
@@ -27,11 +28,13 @@ PROFILES = {
     "3g.40gb": (4, (0, 4)),
     "4g.40gb": (4, (0,)),
 }
-"""Memory slices and possible starts of an instance; "" is the whole GPU."""
+"""Memory slices and possible starts of an instance of an H100; "" is the whole GPU."""
+MADE = {"2g.12gb": (2, (0,)), "1g.6gb": (1, (2,))}
+"""The instances of each A30, by profile, of four memory slices."""
+SHARES = 4
+"""Of each A10. A claim has some that adjoin, from ``start`` on: their places tell only which are free."""
 HIDDEN = ("1g.10gb", "1g.20gb")
 """Profiles that are held and no longer offered, so that what only they would fit is stranded."""
-HIDING, HIDDEN_AFTERWARDS = 3 * DAY + 14 * HOUR + 1234, ("2g.20gb",)
-"""When these are hidden too."""
 LAYOUTS = {
     "balanced": {"nvidia.com/mig-1g.10gb": 16, "nvidia.com/mig-2g.20gb": 8, "nvidia.com/mig-3g.40gb": 8},
     "sevenths": {"nvidia.com/mig-1g.10gb": 56},
@@ -40,22 +43,25 @@ GPU = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
 COUNTED = {"l40s": (GPU,), "t4": (SHARED,), "l4": (SHARED,), "a40": (GPU,), "a100": tuple(LAYOUTS["balanced"])}
 UNITS = {"l40s": {GPU: 4}, "t4": {SHARED: 16}, "l4": {SHARED: 8}, "a40": {GPU: 4}, "a100": LAYOUTS["balanced"]}
-NODES = {"l40s": 4, "t4": 1, "l4": 1, "a40": 1, "a100": 2, "h100": 2}
+NAMED = ("h100", "a30", "a10")
+"""Whose GPUs DRA names."""
+NODES = {"l40s": 4, "t4": 1, "l4": 1, "a40": 1, "a100": 2, "h100": 2, "a30": 1, "a10": 1}
 GPUS_OF_A_NODE = 4
-"""Of h100."""
+"""Of NAMED."""
 
 
 class Device(NamedTuple):
-    """A part of a GPU: ``start`` is its first memory slice."""
+    """A part of a GPU: ``start`` is its first memory slice, or share if it has ``shares``."""
 
     node: str
     gpu: int
     profile: str
     start: int
+    shares: int = 0
 
     @property
     def mask(self) -> int:
-        return ((1 << PROFILES[self.profile][0]) - 1) << self.start
+        return ((1 << (self.shares or {**PROFILES, **MADE}[self.profile][0])) - 1) << self.start
 
 
 class Span(NamedTuple):
@@ -66,18 +72,28 @@ class Span(NamedTuple):
 @dataclass(frozen=True)
 class Times:
     """When what happens that is not drawn. In ``gaps`` nobody watches, from the beginning of an hour to that of
-    another. The team of MOVED_PROJECTS moves to another department when it has ``moved``.
+    another. The team of MOVED_PROJECTS moves to another department when it has ``moved``. The profiles ``hidden`` are
+    offered no longer from ``hiding`` on; "" is all of them. An event is up to ``late`` seconds on its way.
     """
 
     length: int
     gaps: tuple[Span, ...]
     moved: int
+    hiding: int
+    hidden: tuple[str, ...]
+    late: int = LATE
+
+    @property
+    def apart(self) -> int:
+        return self.late + 5
 
 
 TIMES = Times(
     length=WEEK,
     gaps=(Span(2 * DAY + 3 * HOUR, 2 * DAY + 5 * HOUR), Span(5 * DAY + 7 * HOUR, 5 * DAY + 8 * HOUR)),
     moved=3 * DAY + 10 * HOUR,
+    hiding=3 * DAY + 14 * HOUR + 1234,
+    hidden=("2g.20gb",),
 )
 PROJECTS = 4
 MOVED_PROJECTS = (0, 1)
@@ -151,16 +167,17 @@ def draw(seed: int, allocations: int, times: Times = TIMES) -> Plan:
     """
     random = Random(seed)
     plan, numbers = Plan(times), count()
-    of_gpus, of_jobs = allocations * 2 // 5, allocations // 10
+    of_gpus, of_parts, of_jobs = allocations * 3 // 10, allocations // 10, allocations // 10
     plan.uses += _of_gpus(random, numbers, of_gpus, times)
-    plan.uses += _of_counts(random, numbers, allocations - of_gpus - of_jobs, times)
+    plan.uses += _of_parts(random, numbers, of_parts, times)
+    plan.uses += _of_counts(random, numbers, allocations - of_gpus - of_parts - of_jobs, times)
     plan.uses += _foreign_counts(random, numbers, allocations // 20, times)
     plan.jobs += _jobs(random, numbers, of_jobs, times)
     plan.nodes = _nodes(random, times)
     changed = plan.nodes["a100-1"][-1].start
     plan.uses = [
         replace(use, late=0)
-        if (use.flavor == "a100" and 0 <= changed - use.span.start <= APART) or _is_near_a_change(use.span, times)
+        if (use.flavor == "a100" and 0 <= changed - use.span.start <= times.apart) or _is_near_a_change(use.span, times)
         else use
         for use in plan.uses
     ]
@@ -170,7 +187,7 @@ def draw(seed: int, allocations: int, times: Times = TIMES) -> Plan:
 def _is_near_a_change(span: Span, times: Times) -> bool:
     """Return whether something would be heard of late in a gap, or after the team has moved."""
     edges = [*(gap.start for gap in times.gaps), times.moved]
-    return any(edge - APART <= at < edge for edge in edges for at in span)
+    return any(edge - times.apart <= at < edge for edge in edges for at in span)
 
 
 def _length(random: Random, hours: float) -> int:
@@ -179,33 +196,41 @@ def _length(random: Random, hours: float) -> int:
     return random.choice([drawn, drawn, drawn, drawn, random.randrange(1, 90), HOUR * random.randrange(1, 5)])
 
 
-def _late(random: Random) -> int:
-    return random.choice([0, 0, 0, random.randrange(1, LATE)])
+def _late(random: Random, most: int) -> int:
+    return random.choice([0, 0, random.randrange(1, most)])
 
 
 class _Gpu:
     """A GPU with the uses of it, in the order of their starts. They are heard of in any order."""
 
-    def __init__(self) -> None:
+    def __init__(self, apart: int) -> None:
+        self.apart = apart
         self.taken: list[tuple[Device, Span, int]] = []
 
     def fits(self, device: Device, start: int, late: int) -> bool:
         """Return whether the place is free, and the end of what was there is heard of before."""
         for other, span, others_late in self.taken:
-            is_near = span.end > start - APART and (late or others_late)
+            is_near = span.end > start - self.apart and (late or others_late)
             if other.mask & device.mask and (span.end > start or is_near):
                 return False
         return True
 
+    def is_free(self, device: Device, span: Span) -> bool:
+        """Return whether nothing is at the place at any time of the span, nor shortly before or after it."""
+        return not any(
+            other.mask & device.mask and taken.start < span.end + self.apart and span.start < taken.end + self.apart
+            for other, taken, _ in self.taken
+        )
+
 
 def _of_gpus(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Use]:
     """Yield holds of h100s, one in fourteen of them foreign."""
-    gpus = {(f"h100-{n}", index): _Gpu() for n in range(NODES["h100"]) for index in range(GPUS_OF_A_NODE)}
+    gpus = {(f"h100-{n}", index): _Gpu(times.apart) for n in range(NODES["h100"]) for index in range(GPUS_OF_A_NODE)}
     found = 0
     for start in sorted(random.sample(range(60, times.length - 60), wanted * 4)):
         if found == wanted:
             return
-        late, amount = _late(random), random.choice([1, 1, 1, 2])
+        late, amount = _late(random, times.late), random.choice([1, 1, 1, 2])
         profile = random.choice(["", "", "1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "3g.40gb", "4g.40gb"])
         node = f"h100-{random.randrange(NODES['h100'])}"
         devices = _places(random, gpus, node, profile, amount, start, late)
@@ -233,11 +258,33 @@ def _places(
     return tuple(found[:amount]) if len(found) >= amount else ()
 
 
+def _of_parts(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Use]:
+    """Yield holds of a30s and a10s, some of them foreign; only custom claims and foreign ones have several shares."""
+    gpus = {(flavor, index): _Gpu(times.apart) for flavor in ("a30", "a10") for index in range(GPUS_OF_A_NODE)}
+    while wanted:
+        start, late = random.randrange(60, times.length), _late(random, times.late)
+        flavor = random.choice(["a30", "a10"])
+        span, index = Span(start, start + _length(random, 3)), random.randrange(GPUS_OF_A_NODE)
+        project = random.choice([None, *range(PROJECTS), *range(PROJECTS)])
+        is_custom = project is not None and random.randrange(3) == 0
+        profile, shares, place = random.choice(["2g.12gb", "1g.6gb"]), 0, 0
+        if flavor == "a30":
+            place = MADE[profile][1][0]
+        else:
+            profile, shares = "", random.randrange(1, SHARES) if is_custom or project is None else 1
+            place = random.randrange(SHARES - shares + 1)
+        device = Device(f"{flavor}-0", index, profile, place, shares)
+        if gpus[flavor, index].is_free(device, span):
+            gpus[flavor, index].taken.append((device, span, late))
+            wanted -= project is not None
+            yield Use(next(numbers), span, flavor, late, project, devices=(device,), is_custom=is_custom)
+
+
 def _of_counts(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> Iterator[Use]:
     for start in sorted(random.randrange(60, times.length) for _ in range(wanted)):
         flavor = random.choice(["l40s", "l40s", "t4", "l4", "a40", "a100", "a100"])
         resource, span = random.choice(COUNTED[flavor]), Span(start, start + _length(random, 4))
-        late, project, amount = _late(random), random.randrange(PROJECTS), random.randrange(1, 4)
+        late, project, amount = _late(random, times.late), random.randrange(PROJECTS), random.randrange(1, 4)
         yield Use(next(numbers), span, flavor, late, project, resource=resource, amount=amount)
 
 
@@ -250,7 +297,7 @@ def _foreign_counts(random: Random, numbers: Iterator[int], wanted: int, times: 
         flavor = random.choice(["l40s", "t4", "l4", "a40", "a100"])
         node, resource = f"{flavor}-{random.randrange(NODES[flavor])}", random.choice(COUNTED[flavor])
         start, amount = random.randrange(60, times.length), random.choice([1, 1, 2, 3, 99])
-        span, late = Span(start, start + _length(random, 2)), _late(random)
+        span, late = Span(start, start + _length(random, 2)), _late(random, times.late)
         yield Use(next(numbers), span, flavor, late, resource=resource, amount=amount, node=node)
 
 
@@ -265,7 +312,7 @@ def _jobs(random: Random, numbers: Iterator[int], wanted: int, times: Times) -> 
         last = max(pod.end for pod in pods)
         is_early = random.randrange(4) == 0
         end = max(begins[-1] + APART, last - random.randrange(60, 600)) if is_early else last + APART
-        late, project = 0 if is_early else _late(random), random.randrange(PROJECTS)
+        late, project = 0 if is_early else _late(random, LATE), random.randrange(PROJECTS)
         edges = [start, end, *(edge for pod in pods for edge in pod)]
         in_gap = any(gap.start - APART <= edge < gap.end + APART for gap in times.gaps for edge in edges)
         has_moved = project in MOVED_PROJECTS and start - APART < times.moved < max(edges) + APART
@@ -289,6 +336,8 @@ def _nodes(random: Random, times: Times) -> dict[str, list[NodeState]]:
         "a100-0": ("not_ready", 0),
         "h100-0": ("ready", 3),
         "h100-1": ("not_ready", 0),
+        "a30-0": ("unpublished", 0),
+        "a10-0": ("ready", 2),
     }
     for node, (state, broken) in faults.items():
         for day in random.sample(range(7), 3):
