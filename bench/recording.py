@@ -21,6 +21,7 @@ from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
 from quotas.metering.hours import HOUR
 from quotas.metering.models import AccountHour, CapacityInterval, ForeignUse, UsageInterval
+from quotas.metering.services import Begin
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
 from tests.support.quotas import attribution
@@ -62,9 +63,9 @@ def measure() -> dict[str, Any]:
 
 def _record_usage(name: str) -> None:
     at = clock.now()
-    for number in range(BATCH):
-        slot = f"{LOCAL}/{name}/{number}"
-        metering.open_interval(uuid4(), uuid4(), slot, at, attribution(), 1, SEEN)
+    metering.open_intervals(
+        [Begin(uuid4(), uuid4(), f"{LOCAL}/{name}/{n}", at, attribution(), 1, SEEN) for n in range(BATCH)]
+    )
 
 
 def _record_capacity(name: str) -> None:
