@@ -68,7 +68,7 @@ def test_a_random_fleet_adds_up_whatever_is_heard_of_late_twice_or_never(
 ) -> None:
     drawn = plan.draw(seed, ALLOCATIONS, times(Random(seed)))
     expected = seconds.of_plan(hearing.as_heard(drawn))
-    held = {holder(drawn, number): sum(hours) for number, hours in expected.held.items() if any(hours)}
+    held = {holder(drawn, number): sum(hours, Fraction(0)) for number, hours in expected.held.items() if any(hours)}
     contents = []
     for number, heard in enumerate((drawn, with_other_delays(drawn, seed))):
         with transaction.atomic():
