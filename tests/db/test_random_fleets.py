@@ -39,7 +39,7 @@ from tests.support.week.seconds import Result
 pytestmark = pytest.mark.django_db
 ALLOCATIONS = 50
 LENGTH, GAP, MOVED = 12 * HOUR, Span(3 * HOUR, 4 * HOUR), 4 * HOUR + BATCH_S
-LATEST = 45 * 60
+LATEST = 2 * HOUR
 """Events are heard of after their hour is rolled up."""
 END = moment(LENGTH)
 UNPRICED = "a40"
@@ -124,7 +124,7 @@ def record(
     }
     often = Random(arrivals)
     watched = [s for s in range(BATCH_S - 1, LENGTH, BATCH_S) if hearing.gap_at(s, drawn.times) is None]
-    for second in often.sample(watched, 5):
+    for second in often.sample(watched, 15):
         changes[second] = partial(events.roll_up, second)
     changes[LENGTH + LATEST + HOUR] = partial(events.roll_up, LENGTH + LATEST + HOUR)
     happened = [*events.of_fleet(drawn), *events.of_uses(drawn, projects, member)]

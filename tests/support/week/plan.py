@@ -167,7 +167,7 @@ def draw(seed: int, allocations: int, times: Times = TIMES) -> Plan:
     """
     random = Random(seed)
     plan, numbers = Plan(times), count()
-    of_gpus, of_parts, of_jobs = allocations * 3 // 10, allocations // 10, allocations // 10
+    of_gpus, of_parts, of_jobs = allocations * 3 // 10, allocations // 5, allocations // 10
     plan.uses += _of_gpus(random, numbers, of_gpus, times)
     plan.uses += _of_parts(random, numbers, of_parts, times)
     plan.uses += _of_counts(random, numbers, allocations - of_gpus - of_parts - of_jobs, times)
@@ -265,7 +265,7 @@ def _of_parts(random: Random, numbers: Iterator[int], wanted: int, times: Times)
         start, late = random.randrange(60, times.length), _late(random, times.late)
         flavor = random.choice(["a30", "a10"])
         span, index = Span(start, start + _length(random, 3)), random.randrange(GPUS_OF_A_NODE)
-        project = random.choice([None, *range(PROJECTS), *range(PROJECTS)])
+        project = random.choice([None, *range(PROJECTS)])
         is_custom = project is not None and random.randrange(3) == 0
         profile, shares, place = random.choice(["2g.12gb", "1g.6gb"]), 0, 0
         if flavor == "a30":
