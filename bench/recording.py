@@ -1,4 +1,8 @@
-"""How quickly intervals are recorded, beside an INSERT of the same rows in batches, and rolled up."""
+"""How quickly intervals are recorded, beside an INSERT of the same rows in batches, and rolled up.
+
+What is recorded begins now, as almost always: an interval that began earlier marks each hour since, to be rolled up
+again, so one that began a year ago takes as long as 100 others.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -9,6 +13,7 @@ from uuid import uuid4
 from django.db import transaction
 
 from bench.usage_year import execute
+from portal.core import clock
 from portal.core.models import AppendOnly
 from quotas.costs import rollups
 from quotas.metering import capacity, foreign
@@ -16,6 +21,7 @@ from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
 from quotas.metering.hours import HOUR
 from quotas.metering.models import AccountHour, CapacityInterval, ForeignUse, UsageInterval
+from quotas.metering.services import Begin
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
 from tests.support.quotas import attribution
@@ -56,14 +62,15 @@ def measure() -> dict[str, Any]:
 
 
 def _record_usage(name: str) -> None:
-    for number in range(BATCH):
-        slot = f"{LOCAL}/{name}/{number}"
-        metering.open_interval(uuid4(), uuid4(), slot, AT, attribution(), 1, SEEN)
+    at = clock.now()
+    metering.open_intervals(
+        [Begin(uuid4(), uuid4(), f"{LOCAL}/{name}/{n}", at, attribution(), 1, SEEN) for n in range(BATCH)]
+    )
 
 
 def _record_capacity(name: str) -> None:
     units = {Unit(f"{name}-{number // 8}", GPU, f"gpu-{number}"): FoundUnit(1, 1) for number in range(BATCH)}
-    capacity.record(LOCAL, {unit.node: SEEN for unit in units}, lambda _: units, AT)
+    capacity.record(LOCAL, {unit.node: SEEN for unit in units}, lambda _: units, clock.now())
 
 
 def _record_foreign_use(name: str) -> None:
@@ -71,7 +78,8 @@ def _record_foreign_use(name: str) -> None:
         uid, node = str(uuid4()), f"{name}-{number // 8}"
         return Use(f"{LOCAL}/{uid}", node, RESOURCE, "nvidia.com/gpu", 1, "Pod", "trainer", uid, "elsewhere")
 
-    foreign.begin(LOCAL, [Start(use(number), AT, 1, estimated=False) for number in range(BATCH)])
+    at = clock.now()
+    foreign.begin(LOCAL, [Start(use(number), at, 1, estimated=False) for number in range(BATCH)])
 
 
 def _beside_insert(model: type[AppendOnly], record: Callable[[str], None], rounds: int = 5) -> dict[str, float]:

@@ -5,7 +5,8 @@ restore, is one row. If nobody observed an end, the last sighting is recorded wi
 time between two observations, and always in the holder's favour.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -14,14 +15,23 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Greatest
 
 from portal.core import clock
 from portal.core.errors import Retryable
-from portal.core.locks import advisory_lock
+from portal.core.locks import Lock, advisory_locks
 from portal.core.reading import Rows, read_tables
 from quotas.metering import dirty_hours
 from quotas.metering.models import UsageInterval
+
+LOCKS_AT_ONCE = 50
+_LAST = """
+    SELECT last.key FROM unnest(%s::text[]) AS wanted (slot) CROSS JOIN LATERAL (
+        SELECT key FROM metering_usageinterval AS one WHERE one.slot = wanted.slot
+        ORDER BY "end" DESC NULLS FIRST LIMIT 1
+    ) AS last
+"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,20 @@ class SlotHeld(Retryable):
         self.holder = holder
 
 
+@dataclass(frozen=True)
+class Begin:
+    """That `holder_id` holds `quantity` slices in `slot` from `at` on, in an interval with this key."""
+
+    key: UUID
+    holder_id: UUID
+    slot: str
+    at: datetime
+    attribution: Attribution
+    quantity: int
+    evidence: Mapping[str, Any]
+    estimated: bool = False
+
+
 def open_interval(
     key: UUID,
     holder_id: UUID,
@@ -65,41 +89,71 @@ def open_interval(
     evidence: Mapping[str, Any],
     estimated: bool = False,
 ) -> UsageInterval:
-    """Open the interval in which `holder_id` holds `quantity` slices in `slot`, from `at` on; return it.
+    """Open one interval, as `open_intervals` does; return it."""
+    [row] = open_intervals([Begin(key, holder_id, slot, at, attribution, quantity, evidence, estimated)])
+    return row
 
-    1. An interval with this key is returned as it is, ended or not.
-    2. Raises SlotHeld if another interval is open on the slot.
+
+def open_intervals(begins: Sequence[Begin]) -> list[UsageInterval]:
+    """Open these intervals, in their order; return them. A statement takes LOCKS_AT_ONCE locks, and others are as many
+    as for one.
+
+    1. An interval with a known key is returned as it is, ended or not.
+    2. Raises SlotHeld if another interval is open on a slot; those before it are opened.
     3. A start before the slot's last end is moved to it, so that no second is charged twice.
     """
+    held: SlotHeld | None = None
+    found: list[UsageInterval] = []
     # Without a savepoint, since SlotHeld, after which a caller goes on, is raised outside of the block.
-    with transaction.atomic(savepoint=False), advisory_lock("slot", slot):
-        of_slot = UsageInterval.objects.filter(slot=slot).order_by(F("end").desc(nulls_first=True))
-        known, latest = read_tables(Rows(UsageInterval.objects.filter(pk=key)), Rows(of_slot[:1]))
-        found: UsageInterval | None = next(iter(known), None)
-        last: UsageInterval | None = next(iter(latest), None)
-        if found is None and (last is None or last.end is not None):
-            values = asdict(attribution)
-            share: Fraction = values.pop("gpu_share")
-            cluster = values.pop("cluster")
-            found = UsageInterval.objects.create(
-                key=key,
-                holder_id=holder_id,
-                cluster_id=cluster,
-                slot=slot,
-                start=max(at, last.end) if last and last.end else at,
-                estimated_start=estimated,
-                gpu_share_numerator=share.numerator,
-                gpu_share_denominator=share.denominator,
-                count=quantity,
-                source_start=dict(evidence),
-                recorded_at=clock.now(),
-                **values,
-            )
-            dirty_hours.mark(cluster, found.start)
-    if found is not None:
-        return found
-    assert last is not None
-    raise SlotHeld(slot, last.holder_id)
+    with transaction.atomic(savepoint=False), ExitStack() as locks:
+        for first in range(0, len(begins), LOCKS_AT_ONCE):
+            some = [one.slot for one in begins[first : first + LOCKS_AT_ONCE]]
+            locks.enter_context(advisory_locks(*(Lock(("slot", slot)) for slot in some)))
+        known, last = _known_and_last(begins)
+        new: list[UsageInterval] = []
+        for one in begins:
+            row, before = known.get(one.key), last.get(one.slot)
+            if row is None and before is not None and before.end is None:
+                held = SlotHeld(one.slot, before.holder_id)
+                break
+            if row is None:
+                row = known[one.key] = last[one.slot] = _interval(one, before.end if before else None)
+                new.append(row)
+            found.append(row)
+        UsageInterval.objects.bulk_create(new)
+        for cluster in {row.cluster_id for row in new}:
+            dirty_hours.mark(cluster, min(row.start for row in new if row.cluster_id == cluster))
+    if held is not None:
+        raise held
+    return found
+
+
+def _known_and_last(begins: Sequence[Begin]) -> tuple[dict[UUID, UsageInterval], dict[str, UsageInterval]]:
+    """Return the intervals with these keys, and the last one of each slot."""
+    last = UsageInterval.objects.filter(pk__in=RawSQL(_LAST, [[one.slot for one in begins]]))  # noqa: S611
+    known = UsageInterval.objects.filter(pk__in=[one.key for one in begins])
+    rows: list[list[UsageInterval]] = read_tables(Rows(known), Rows(last))
+    return {row.key: row for row in rows[0]}, {row.slot: row for row in rows[1]}
+
+
+def _interval(one: Begin, last_end: datetime | None) -> UsageInterval:
+    values = asdict(one.attribution)
+    share: Fraction = values.pop("gpu_share")
+    cluster = values.pop("cluster")
+    return UsageInterval(
+        key=one.key,
+        holder_id=one.holder_id,
+        cluster_id=cluster,
+        slot=one.slot,
+        start=max(one.at, last_end) if last_end else one.at,
+        estimated_start=one.estimated,
+        gpu_share_numerator=share.numerator,
+        gpu_share_denominator=share.denominator,
+        count=one.quantity,
+        source_start=dict(one.evidence),
+        recorded_at=clock.now(),
+        **values,
+    )
 
 
 def close_interval(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -20,13 +21,12 @@ from django.db.models import Q
 from django.test import Client
 
 from allocations.models import Allocation
-from allocations.projects import transfer
 from allocations.reconcile.metering import balance_proof, ledger_rollups, open_intervals
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
-from quotas.catalog.models import Flavor, Offering
-from quotas.costs import ledger, selectors, services
+from quotas.catalog.models import Offering
+from quotas.costs import ledger, selectors
 from quotas.costs.selectors import Charge
 from quotas.metering.models import AccountHour, CapacityInterval, DayTotal, ForeignUse, HourTotal, UsageInterval
 from tests.support import costs_by_moment, hours_by_flavor
@@ -34,7 +34,7 @@ from tests.support.clusters import LOCAL
 from tests.support.people import client, person
 from tests.support.week import bill, events, hearing, plan, seconds
 from tests.support.week.bill import Amount, Names
-from tests.support.week.events import T0, moment
+from tests.support.week.bodies import T0, moment
 from tests.support.week.plan import HOUR, WEEK_HOURS, Plan
 from tests.support.week.seconds import Result
 
@@ -46,10 +46,9 @@ END = moment(plan.WEEK)
 ESTIMATED = Q(estimated_start=True) | Q(estimated_end=True)
 IN_GAPS = Q()
 """An estimated bound is in a gap."""
-for gap in plan.GAPS:
+for gap in plan.TIMES.gaps:
     within = (moment(gap.start), moment(gap.end))
     IN_GAPS |= Q(estimated_start=True, start__range=within) | Q(estimated_end=True, end__range=within)
-ELSEWHERE = "elsewhere"
 STEPS = [range(plan.PRICES_CHANGE), range(plan.PRICES_CHANGE, WEEK_HOURS)]
 DAYS = [range(start, start + 24) for start in range(0, WEEK_HOURS, 24)]
 KEY_SETS: Sequence[tuple[str, ...]] = [
@@ -76,21 +75,6 @@ def projects(team: Team, other_team: Team) -> list[Project]:
     return [tenants.create_project(each, f"{each.slug}-{n}", "Simulated") for n, each in enumerate(teams)]
 
 
-def set_prices() -> None:
-    assert moment(plan.PRICES_CHANGE * HOUR) == CHANGE
-    with clock.frozen(T0):
-        for prices, since in ((plan.PRICES, T0), (plan.NEW_PRICES, CHANGE)):
-            for name, amount in prices.items():
-                flavor = Flavor.objects.get(name=events.flavors()[name])
-                services.set_price("test", flavor, amount, "EUR", since)
-
-
-def move_team() -> None:
-    with clock.frozen(moment(plan.MOVED)):
-        elsewhere = tenants.create_department(ELSEWHERE, "Elsewhere")
-        transfer.move_team(Team.objects.get(slug="vision"), elsewhere, actor="test")
-
-
 def holders(heard: Plan, projects: Sequence[Project], member: User) -> dict[int, Names]:
     """Return the value of each key of the ledger, and the GPU, by the number of a hold or Job."""
     flavors, rows = events.flavors(), {row.number: row for row in Allocation.objects.select_related("offering")}
@@ -102,7 +86,7 @@ def holders(heard: Plan, projects: Sequence[Project], member: User) -> dict[int,
             "flavor": flavors[flavor],
             "offering": offering.key,
             "kind": offering.kind,
-            "department": "research" if project < plan.PROJECTS else ELSEWHERE,
+            "department": "research" if project < plan.PROJECTS else events.ELSEWHERE,
             "team": row.team.slug,
             "project": row.slug,
             "namespace": row.namespace,
@@ -222,7 +206,7 @@ def check_answers(result: Result, names: Mapping[int, Names], auditor: Client, o
                 others[group][category] = bill.add([others[group][category], bill.amount(flavor, hours, which)])
         check_rows(auditor.get(URL, query | {"window": WINDOW}).json(), steps, held, others)
     answer = auditor.get(URL, {"window": WINDOW}).json()
-    away = [hour for gap in plan.GAPS for hour in range(gap.start // HOUR, gap.end // HOUR)]
+    away = [hour for gap in plan.TIMES.gaps for hour in range(gap.start // HOUR, gap.end // HOUR)]
     check_outages(answer["outages"], bill.by_keys(result.held, names, (), [away])[0, ()])
     own = bill.by_keys(result.held, names, ("project",), [range(WEEK_HOURS)], {"team": ["vision"]})
     check_rows(of_team.get(URL, {"window": WINDOW}).json(), [range(WEEK_HOURS)], own, {})
@@ -257,7 +241,7 @@ def check_rows(
 
 def check_outages(answer: Any, expected: Amount) -> None:
     spans = [(one["window"]["start"], one["window"]["end"]) for one in answer["results"]]
-    assert spans == [(f"{moment(gap.start):%FT%TZ}", f"{moment(gap.end):%FT%TZ}") for gap in plan.GAPS]
+    assert spans == [(f"{moment(gap.start):%FT%TZ}", f"{moment(gap.end):%FT%TZ}") for gap in plan.TIMES.gaps]
     assert Decimal(answer["gpu_hours"]) == rounded(expected.hours, MICROHOURS)
     assert Decimal(answer["cost"]) == rounded(expected.cost, CENTS)
 
@@ -278,11 +262,18 @@ def test_every_number_of_a_week_is_that_of_a_calculation_second_by_second(
     week = plan.draw(SEED, ALLOCATIONS)
     assert sum(use.project is not None for use in week.uses) + len(week.jobs) == ALLOCATIONS
     events.offer(week)
-    set_prices()
+    assert moment(plan.PRICES_CHANGE * HOUR) == CHANGE
+    with clock.frozen(T0):
+        events.set_prices(plan.PRICES, T0)
+        events.set_prices(plan.NEW_PRICES, CHANGE)
     happened = [*events.of_fleet(week), *events.of_uses(week, projects, member)]
-    events.record(happened, SEED, {plan.MOVED: move_team, plan.HIDING: events.hide_more})
+    changes = {
+        week.times.moved: partial(events.move_team, week.times.moved),
+        week.times.hiding: partial(events.hide, week.times.hiding, week.times.hidden),
+    }
+    events.record(happened, SEED, week.times, changes)
     heard = hearing.as_heard(week)
-    result, names = seconds.of_week(heard), holders(heard, projects, member)
+    result, names = seconds.of_plan(heard), holders(heard, projects, member)
     assert {category for (_, category), hours in result.parts.items() if any(hours)} == CATEGORIES
     check_accounts(result)
     check_sums(result, names)

@@ -20,6 +20,7 @@ from portal.core import clock
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
+from quotas.metering.services import Begin
 
 Open = dict[UUID, dict[str, UsageInterval]]
 """Open intervals by allocation and slot."""
@@ -172,6 +173,7 @@ def _open_held(
                     begins.append((row, s, before is not None and s.slot not in earlier))
     devices = _devices((row.project.cluster_id, s) for row, s, _ in begins)
     fractions = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
+    opened: list[Begin] = []
     for (row, held, is_new), fraction in zip(begins, fractions, strict=True):
         slot = _slot(row, held.slot)
         first = key(row.pk, slot, held.identity)
@@ -181,23 +183,23 @@ def _open_held(
         if is_new:
             since = at if live else max(since, at)
         device = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
-        metering.open_interval(
-            interval_key,
-            row.pk,
-            slot,
-            since,
-            attribution(
-                row.project,
-                row.offering,
-                fraction,
-                member=row.requested_by.username,
-                labels=row.labels,
-                **device,
-            ),
-            held.count,
-            _evidence_of(snapshot, held.evidence),
-            estimated=not (live and is_new),
+        who = attribution(
+            row.project, row.offering, fraction, member=row.requested_by.username, labels=row.labels, **device
         )
+        opened.append(
+            Begin(
+                interval_key,
+                row.pk,
+                slot,
+                since,
+                who,
+                held.count,
+                _evidence_of(snapshot, held.evidence),
+                estimated=not (live and is_new),
+            )
+        )
+    if opened:
+        metering.open_intervals(opened)
     return {row.pk for row, _, _ in begins}
 
 

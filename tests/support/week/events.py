@@ -4,77 +4,40 @@ and some twice.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from random import Random
-from typing import Any, NamedTuple
-from uuid import NAMESPACE_URL, uuid5
+from typing import NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
+from allocations.projects import transfer
 from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.metering import ledger_rollups
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import clock
-from portal.tenants.models import Project, User
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
 from quotas.catalog import services as catalog
-from quotas.catalog.models import Node, Offering
-from tests.support import capacity_bodies, mig_facts
+from quotas.catalog.models import Flavor, Node, Offering
+from quotas.costs import services as costs
+from tests.support import capacity_bodies
 from tests.support.clusters import LOCAL
-from tests.support.week import hearing
-from tests.support.week.plan import (
-    DAY,
-    GAPS,
-    GPU,
-    GPUS_OF_A_NODE,
-    HIDDEN,
-    HIDDEN_AFTERWARDS,
-    HIDING,
-    LAYOUTS,
-    UNITS,
-    Device,
-    Job,
-    NodeState,
-    Plan,
-    Use,
-)
+from tests.support.week import bodies, hearing
+from tests.support.week.bodies import LABELS, T0, Body, moment
+from tests.support.week.plan import DAY, GPU, HIDDEN, NAMED, Job, Plan, Times, Use
 
-T0 = datetime(2026, 11, 2, tzinfo=UTC)
+ELSEWHERE = "elsewhere"
 REVISION = 10**6
 LISTED = ("Node", "ResourceSlice", "ResourceClaim", "Pod", "Workload", "ResourceQuota")
 """The kinds that are listed, in this order."""
 BATCH_S = 600
 """How long the watcher's batches are."""
-DRIVER = "gpu.nvidia.com"
-LABELS = {
-    "l40s": capacity_bodies.L40S,
-    "h100": capacity_bodies.H100,
-    "a100": {**capacity_bodies.A100, "nvidia.com/mig.config.state": "success"},
-    "t4": {
-        "nvidia.com/gpu.product": "Tesla-T4",
-        "nvidia.com/gpu.count": "4",
-        "nvidia.com/gpu.memory": "15360",
-        "nvidia.com/gpu.replicas": "4",
-        "nvidia.com/gpu.sharing-strategy": "time-slicing",
-    },
-    "l4": {
-        "nvidia.com/gpu.product": "NVIDIA-L4",
-        "nvidia.com/gpu.count": "4",
-        "nvidia.com/gpu.memory": "23034",
-        "nvidia.com/gpu.replicas": "2",
-        "nvidia.com/gpu.sharing-strategy": "mps",
-    },
-    "a40": {
-        "nvidia.com/gpu.product": "NVIDIA-A40",
-        "nvidia.com/gpu.count": "4",
-        "nvidia.com/gpu.memory": "46068",
-        "nvidia.com/vgpu.present": "true",
-    },
-}
-Body = dict[str, Any]
 
 
 class Event(NamedTuple):
@@ -90,10 +53,6 @@ class Event(NamedTuple):
         return str(self.body["kind"])
 
 
-def moment(second: int) -> datetime:
-    return T0 + timedelta(seconds=second)
-
-
 def offer(plan: Plan) -> None:
     """Record the fleet as it is at the week's start, and offer all of it but HIDDEN."""
     with clock.frozen(T0):
@@ -104,9 +63,21 @@ def offer(plan: Plan) -> None:
         reconcile_inventory(LOCAL)
 
 
-def hide_more() -> None:
-    with clock.frozen(moment(HIDING)):
-        _hide(HIDDEN_AFTERWARDS)
+def hide(second: int, profiles: Iterable[str]) -> None:
+    with clock.frozen(moment(second)):
+        _hide(profiles)
+
+
+def move_team(second: int) -> None:
+    """Move the team of MOVED_PROJECTS to the department ELSEWHERE."""
+    with clock.frozen(moment(second)):
+        elsewhere = tenants.create_department(ELSEWHERE, "Elsewhere")
+        transfer.move_team(Team.objects.get(slug="vision"), elsewhere, actor="test")
+
+
+def set_prices(prices: Mapping[str, str], since: datetime) -> None:
+    for name, amount in prices.items():
+        costs.set_price("test", Flavor.objects.get(name=flavors()[name]), amount, "EUR", since)
 
 
 def _hide(profiles: Iterable[str]) -> None:
@@ -115,16 +86,16 @@ def _hide(profiles: Iterable[str]) -> None:
             catalog.hide_offering("test", offering, hidden=True)
 
 
-def record(events: Sequence[Event], seed: int, at_times: Mapping[int, Callable[[], None]]) -> None:
+def record(events: Sequence[Event], seed: int, times: Times, at_times: Mapping[int, Callable[[], None]]) -> None:
     """Record the events in batches, and the catalogue after each change of the fleet. In a gap nothing is heard; after
-    it all is listed. ``at_times`` are functions to call at a second.
+    it all is listed. ``at_times`` are functions to call at a second, or afterwards.
     """
     random = Random(seed)
     stops = dict(at_times)
-    for gap in GAPS:
+    for gap in times.gaps:
         stops |= {gap.start: partial(_watched_until, gap.start), gap.end: partial(list_all, events, gap.end)}
     left = sorted(stops.items())
-    live = (one for one in events if hearing.gap_at(one.at) is None)
+    live = (one for one in events if hearing.gap_at(one.at, times) is None)
     heard = sorted(enumerate(live), key=lambda one: (one[1].at + one[1].late, one[0]))
     batches = groupby(heard, key=lambda one: ((one[1].at + one[1].late) // BATCH_S, one[1].kind == "Node"))
     for (minute, _), batch in batches:
@@ -135,6 +106,15 @@ def record(events: Sequence[Event], seed: int, at_times: Mapping[int, Callable[[
             record_observations(LOCAL, observations)
             if any(one.ref.kind in kinds.INVENTORY for one in observations):
                 reconcile_inventory(LOCAL)
+    for _, change in left:
+        change()
+
+
+def roll_up(second: int) -> None:
+    """Roll up the hours that are due, as if all until now were heard of."""
+    _watched_until(second)
+    with clock.frozen(moment(second)):
+        ledger_rollups.roll_up_due()
 
 
 def list_again(events: Sequence[Event]) -> datetime:
@@ -178,10 +158,10 @@ def of_fleet(plan: Plan) -> Iterator[Event]:
     for name, states in sorted(plan.nodes.items()):
         flavor = name.partition("-")[0]
         for revision, state in enumerate(states, 1):
-            yield Event(state.start, _node(name, flavor, revision, state), gone=state.state == "gone")
-            if flavor == "h100":
+            yield Event(state.start, bodies.node(name, flavor, revision, state), gone=state.state == "gone")
+            if flavor in NAMED:
                 is_gone = state.state == "unpublished"
-                yield Event(state.start, _resource_slice(name, revision, state), gone=is_gone)
+                yield Event(state.start, bodies.resource_slice(name, revision, state), gone=is_gone)
 
 
 def of_uses(plan: Plan, projects: Sequence[Project], member: User) -> Iterator[Event]:
@@ -196,7 +176,7 @@ def of_uses(plan: Plan, projects: Sequence[Project], member: User) -> Iterator[E
         [offering] = [one for one in by_flavor[use.flavor] if _is_of(use, one)]
         row = _allocation(use, projects[use.project], member, offering)
         rows.append(row)
-        events += _by_dra(use, row) if use.devices else _by_quota(use, row)
+        events += _by_dra(use, row) if use.devices else _by_quota(use, row, plan.times)
     Allocation.objects.bulk_create(rows)
     for job in plan.jobs:
         events += _of_job(job, projects[job.project])
@@ -218,6 +198,7 @@ def flavors() -> dict[str, str]:
 def _allocation(use: Use, project: Project, member: User, offering: Offering) -> Allocation:
     created = moment(use.span.start - 30)
     return Allocation(
+        pk=allocation_key(use.number),
         name=f"a-{use.number}",
         number=use.number,
         project=project,
@@ -234,31 +215,26 @@ def _allocation(use: Use, project: Project, member: User, offering: Offering) ->
 
 def _by_dra(use: Use, row: Allocation) -> Iterator[Event]:
     """Yield the events of a claim and its holder, of which the end of the claim ends the hold."""
-    claim, holder = _claim(use, row), _holder(row, use.devices[0].node)
+    claim, holder = bodies.claim(use, row), bodies.holder(row, use.devices[0].node)
     yield Event(use.span.start, claim, late=use.late)
     yield Event(use.span.start, holder, late=use.late)
     yield Event(use.span.end, claim, gone=True, late=use.late)
 
 
-def _by_quota(use: Use, row: Allocation) -> Iterator[Event]:
+def _by_quota(use: Use, row: Allocation, times: Times) -> Iterator[Event]:
     hard = {f"requests.{use.resource}": str(use.amount)}
-    body = _body("ResourceQuota", names.hold_slot(row.number), row.project.namespace, labels=_labels(row))
+    body = bodies.new("ResourceQuota", names.hold_slot(row.number), row.project.namespace, labels=bodies.labels(row))
     body["metadata"]["annotations"] = {names.SLICES: json.dumps({row.name: {use.resource: use.amount}})}
     body |= {"spec": {"hard": hard}, "status": {"hard": hard}}
-    if hearing.gap_at(use.span.start) is not None:
-        yield Event(use.admitted, _lease(use, row))
+    if hearing.gap_at(use.span.start, times) is not None:
+        yield Event(use.admitted, bodies.lease(use, row))
     yield Event(use.span.start, body, late=use.late)
     yield Event(use.span.end, body, gone=True, late=use.late)
 
 
-def _lease(use: Use, row: Allocation) -> Body:
-    body = _body("Workload", names.lease(row.name), row.project.namespace, labels=_labels(row))
-    admitted = {"type": "Admitted", "status": "True", "lastTransitionTime": f"{moment(use.admitted):%FT%TZ}"}
-    return body | {"spec": {}, "status": {"admission": {"clusterQueue": "team"}, "conditions": [admitted]}}
-
-
 def _foreign(use: Use) -> Iterator[Event]:
-    body = _claim(use) if use.devices else _pod(f"f-{use.number}", "elsewhere", use.node, use.resource, use.amount)
+    name, where = f"f-{use.number}", "elsewhere"
+    body = bodies.claim(use) if use.devices else bodies.pod(name, where, use.node, use.resource, use.amount)
     yield Event(use.span.start, body, late=use.late)
     yield Event(use.span.end, body, gone=True, late=use.late)
 
@@ -269,7 +245,7 @@ def _of_job(job: Job, project: Project) -> Iterator[Event]:
     owner = {"kind": "Job", "name": f"j-{job.number}", "uid": uid, "controller": True}
     flavor, amount = flavors()["l40s"], len(job.pods) * job.per_pod
     assignment = {"name": "main", "count": len(job.pods), "flavors": {GPU: flavor}, "resourceUsage": {GPU: str(amount)}}
-    workload = _body("Workload", f"job-{job.number}", project.namespace, ownerReferences=[owner])
+    workload = bodies.new("Workload", f"job-{job.number}", project.namespace, ownerReferences=[owner])
     workload |= {
         "spec": {"queueName": names.LOCAL_QUEUE, "podSets": []},
         "status": {"admission": {"clusterQueue": "team", "podSetAssignments": [assignment]}},
@@ -277,7 +253,7 @@ def _of_job(job: Job, project: Project) -> Iterator[Event]:
     yield Event(job.span.start, workload, late=job.late)
     for number, span in enumerate(job.pods):
         name = f"j-{job.number}-{number}"
-        pod = _pod(name, project.namespace, "l40s-0", GPU, job.per_pod, ownerReferences=[owner])
+        pod = bodies.pod(name, project.namespace, "l40s-0", GPU, job.per_pod, ownerReferences=[owner])
         ended = {**pod, "status": {**pod["status"], "phase": "Succeeded"}}
         ended["metadata"] = {**pod["metadata"], "resourceVersion": "3"}
         yield Event(span.start, pod, late=job.late)
@@ -285,86 +261,9 @@ def _of_job(job: Job, project: Project) -> Iterator[Event]:
     yield Event(job.span.end, workload, gone=True, late=job.late)
 
 
+def allocation_key(number: int) -> UUID:
+    return uuid5(NAMESPACE_URL, f"allocation-{number}")
+
+
 def job_uid(job: Job) -> str:
     return str(uuid5(NAMESPACE_URL, f"job-{job.number}"))
-
-
-def _body(kind: str, name: str, namespace: str, **metadata: Any) -> Body:
-    common = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "2"}
-    return {"kind": kind, "metadata": {**common, **({"namespace": namespace} if namespace else {}), **metadata}}
-
-
-def _labels(row: Allocation) -> dict[str, str]:
-    return {names.MANAGED: "true", names.ALLOCATION: row.name, names.PROJECT: row.project.slug}
-
-
-def _claim(use: Use, row: Allocation | None = None) -> Body:
-    results: list[Body] = [
-        {"request": f"slice-{n}", "driver": DRIVER, "pool": device.node, "device": device_name(device)}
-        for n, device in enumerate(use.devices)
-    ]
-    if use.is_custom:
-        admin = {"request": "admin", "driver": DRIVER, "pool": use.devices[0].node, "device": "gpu-0"}
-        results.append(admin | {"adminAccess": True})
-    name, namespace = (row.name, row.project.namespace) if row else (f"f-{use.number}", "elsewhere")
-    body = _body("ResourceClaim", name, namespace, **({"labels": _labels(row)} if row else {}))
-    allocated = f"{moment(use.span.start):%FT%TZ}"
-    body["status"] = {"allocation": {"devices": {"results": results}, "allocationTimestamp": allocated}}
-    return body
-
-
-def _holder(row: Allocation, node: str) -> Body:
-    body = _body("Pod", names.holder(row.name), row.project.namespace, labels=_labels(row))
-    claims = [{"name": "gpu-portal", "resourceClaimName": row.name}]
-    return body | {
-        "spec": {"nodeName": node, "containers": [], "resourceClaims": claims},
-        "status": {"phase": "Running"},
-    }
-
-
-def _pod(name: str, namespace: str, node: str, resource: str, amount: int, **metadata: Any) -> Body:
-    container = {"name": "main", "resources": {"limits": {resource: str(amount)}}}
-    body = _body("Pod", name, namespace, **metadata)
-    return body | {"spec": {"nodeName": node, "containers": [container]}, "status": {"phase": "Running"}}
-
-
-def device_name(device: Device) -> str:
-    gpu = f"gpu-{device.gpu}"
-    return mig_facts.device(gpu, device.profile, device.start) if device.profile else gpu
-
-
-def _node(name: str, flavor: str, revision: int, state: NodeState) -> Body:
-    units = LAYOUTS[state.layout] if flavor == "a100" else UNITS.get(flavor, {})
-    usable = {resource: amount - state.broken for resource, amount in units.items()}
-    return capacity_bodies.node(
-        name,
-        revision,
-        units,
-        usable,
-        LABELS[flavor],
-        ready=state.state != "not_ready",
-        cordoned=state.state == "cordoned",
-    )
-
-
-def _resource_slice(node: str, revision: int, state: NodeState) -> Body:
-    """Return a ResourceSlice with every GPU and each of its possible instances; those of a broken GPU are tainted."""
-    taints = [{"key": "xid", "effect": "NoSchedule"}]
-    devices = [
-        {
-            "name": fact.name,
-            "attributes": {key: {"string": value} for key, value in fact.attributes.items()},
-            "capacity": {key: {"value": value} for key, value in fact.capacity.items()},
-            "consumesCounters": [
-                {"counterSet": name, "counters": {key: {"value": value} for key, value in counters.items()}}
-                for name, counters in fact.counters.items()
-            ],
-            "taints": taints if index == state.broken - 1 else [],
-        }
-        for index in range(GPUS_OF_A_NODE)
-        for fact in mig_facts.cut_gpu(node, index)
-    ]
-    body = _body("ResourceSlice", f"{node}-slice", "")
-    body["metadata"]["resourceVersion"] = str(revision)
-    pool = {"name": node, "generation": revision, "resourceSliceCount": 1}
-    return body | {"spec": {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}}

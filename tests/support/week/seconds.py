@@ -1,4 +1,6 @@
-"""What a week amounts to: a step function sampled at each of its seconds. It shares no code with the portal.
+"""What a week or another time amounts to: a step function sampled at each of its seconds.
+
+It shares no code with the portal.
 
 Amounts are integers, in units of an account's own: the least that all of its shares are multiples of.
 """
@@ -16,20 +18,20 @@ from tests.support.week.plan import (
     GPU,
     GPUS_OF_A_NODE,
     HIDDEN,
-    HIDDEN_AFTERWARDS,
-    HIDING,
     HOUR,
     LAYOUTS,
+    MADE,
+    NAMED,
     NODES,
     PROFILES,
     SHARED,
+    SHARES,
     UNITS,
-    WEEK,
-    WEEK_HOURS,
     Device,
     NodeState,
     Plan,
     Span,
+    Times,
     Use,
 )
 
@@ -38,30 +40,32 @@ SEVENTHS = {"": 7, "1g.10gb": 1, "1g.20gb": 1, "2g.20gb": 2, "3g.40gb": 3, "4g.4
 """Of the compute that an instance takes (NVIDIA, MIG user guide)."""
 REPLICAS = {"t4": 4, "l4": 2}
 WEIGHT = {name: max(Fraction(SEVENTHS[name], 7), Fraction(size, 8)) for name, (size, _) in PROFILES.items()}
+WEIGHT |= {name: Fraction(size, 4) for name, (size, _) in MADE.items()}
 OF_RESOURCE = {f"nvidia.com/mig-{name}": weight for name, weight in WEIGHT.items()}
 Amounts = list[int]
 Step = tuple[Span, Fraction]
 
 
-def _no_hours() -> list[Fraction]:
-    return [Fraction(0)] * WEEK_HOURS
-
-
 @dataclass
 class Result:
-    """GPU-hours in each hour of the week: by flavor and category, and what is charged by the number of a hold or Job.
-    ``used`` is what the pods of each Job used in the week.
+    """GPU-hours in each hour of the time: by flavor and category, and what is charged by the number of a hold or Job.
+    ``used`` is what the pods of each Job used in it.
     """
 
-    parts: dict[tuple[str, str], list[Fraction]] = field(default_factory=lambda: defaultdict(_no_hours))
-    held: dict[int, list[Fraction]] = field(default_factory=lambda: defaultdict(_no_hours))
+    hours: int
+    parts: dict[tuple[str, str], list[Fraction]] = field(init=False)
+    held: dict[int, list[Fraction]] = field(init=False)
     used: dict[int, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
 
+    def __post_init__(self) -> None:
+        self.parts = defaultdict(lambda: [Fraction(0)] * self.hours)
+        self.held = defaultdict(lambda: [Fraction(0)] * self.hours)
 
-def of_week(plan: Plan) -> Result:
-    """Return the sums of a week."""
-    result = Result()
-    for name in (f"h100-{n}" for n in range(NODES["h100"])):
+
+def of_plan(plan: Plan) -> Result:
+    """Return the sums of a week or another time."""
+    result, length = Result(plan.times.length // HOUR), plan.times.length
+    for name in (f"{flavor}-{n}" for flavor in NAMED for n in range(NODES[flavor])):
         for index in range(GPUS_OF_A_NODE):
             _add_gpu(plan, name, index, result)
     for flavor, resources in COUNTED.items():
@@ -69,18 +73,18 @@ def of_week(plan: Plan) -> Result:
             _add_count(plan, flavor, resource, result)
     for job in plan.jobs:
         for pod in job.pods:
-            result.used[job.number] += Fraction(sum(job.per_pod for _ in range(pod.start, min(pod.end, WEEK))), HOUR)
+            result.used[job.number] += Fraction(sum(job.per_pod for _ in range(pod.start, min(pod.end, length))), HOUR)
     return result
 
 
-def sampled(steps: Iterable[Step], scale: int) -> Amounts:
-    """Return the sum of the steps at each second of the week."""
-    changes = [0] * (WEEK + 1)
+def sampled(steps: Iterable[Step], scale: int, length: int) -> Amounts:
+    """Return the sum of the steps at each of ``length`` seconds."""
+    changes = [0] * (length + 1)
     for span, amount in steps:
-        if span.start < WEEK:
+        if span.start < length:
             units = int(amount * scale)
             changes[span.start] += units
-            changes[min(span.end, WEEK)] -= units
+            changes[min(span.end, length)] -= units
     return list(accumulate(changes[:-1]))
 
 
@@ -96,38 +100,38 @@ def _add_seconds(hours: list[Fraction], start: int, each: Amounts, scale: int) -
 
 
 def _add_gpu(plan: Plan, node: str, index: int, result: Result) -> None:
-    """Add the sums of one h100. At each second a use is charged what those before it leave, foreign ones last."""
+    """Add the sums of a GPU that DRA names. At each second a use is charged what those before it leave, foreign ones
+    last.
+    """
+    flavor, length, scale = node.partition("-")[0], plan.times.length, 56
     uses = [(use, device) for use in plan.uses for device in use.devices if (device.node, device.gpu) == (node, index)]
-    scale = 56
-    left = sampled([(Span(0, WEEK), Fraction(1))], scale)
-    charged = {"held": [0] * WEEK, "unmanaged": [0] * WEEK}
+    whole = [(Span(0, length), Fraction(1))]
+    left = sampled(whole, scale, length)
+    charged = {"held": [0] * length, "unmanaged": [0] * length}
     for use, device in sorted(uses, key=lambda one: (one[0].project is None, one[0].span.start)):
-        seconds, most = slice(use.span.start, min(use.span.end, WEEK)), int(WEIGHT[device.profile] * scale)
+        seconds, most = slice(use.span.start, min(use.span.end, length)), int(_weight(device) * scale)
         each = [min(amount, most) for amount in left[seconds]]
         left[seconds] = map(sub, left[seconds], each)
         category = "unmanaged" if use.project is None else "held"
         charged[category][seconds] = map(add, charged[category][seconds], each)
         if use.project is not None:
             _add_seconds(result.held[use.number], use.span.start, each, scale)
-    states = list(_spans(plan.nodes[node]))
     broken = [
         (span, Fraction(1))
-        for span, state in states
+        for span, state in _spans(plan.nodes[node], length)
         if state.state in {"not_ready", "cordoned", "unpublished"} or state.broken == index + 1
     ]
-    weights = [(use.span, WEIGHT[device.profile]) for use, device in uses]
+    if flavor == "h100" and "" in plan.times.hidden:
+        broken.append((Span(plan.times.hiding, length), Fraction(1)))
+    weights = [(use.span, _weight(device)) for use, device in uses]
     masks = [(use.span, Fraction(device.mask)) for use, device in uses]
-    capacity = sampled([(Span(0, WEEK), Fraction(1))], scale)
-    weight, mask = sampled(weights, scale), sampled(masks, 1)
+    weight, mask = sampled(weights, scale, length), sampled(masks, 1, length)
+    capacity = sampled(whole, scale, length)
     in_use = list(map(min, weight, capacity))
     not_used = list(map(sub, capacity, in_use))
-    unavailable = list(map(min, sampled(broken, scale), not_used))
+    unavailable = list(map(min, sampled(broken, scale, length), not_used))
     free = list(map(sub, not_used, unavailable))
-    before, afterwards = (
-        [int(amount * scale) for amount in most_that_fits(hidden)] for hidden in (HIDDEN, HIDDEN + HIDDEN_AFTERWARDS)
-    )
-    fits = [before[taken] for taken in mask[:HIDING]] + [afterwards[taken] for taken in mask[HIDING:]]
-    idle = list(map(min, free, fits))
+    idle = list(map(min, free, _fits(flavor, mask, plan.times, scale)))
     amounts = {
         **charged,
         "unavailable": unavailable,
@@ -136,7 +140,25 @@ def _add_gpu(plan: Plan, node: str, index: int, result: Result) -> None:
     }
     amounts["variance"] = list(map(sub, in_use, map(add, amounts["held"], amounts["unmanaged"])))
     for category, each in amounts.items():
-        _add_seconds(result.parts["h100", category], 0, each, scale)
+        _add_seconds(result.parts[flavor, category], 0, each, scale)
+
+
+def _weight(device: Device) -> Fraction:
+    return Fraction(device.shares, SHARES) if device.shares else WEIGHT[device.profile]
+
+
+def _fits(flavor: str, taken: Amounts, times: Times, scale: int) -> Amounts:
+    """Return the most that offered slices could take of a GPU at each second, beside what is taken (masks)."""
+    if flavor == "a10":
+        return [scale] * len(taken)
+    if flavor == "a30":
+        places = [(Device("", 0, name, start).mask, WEIGHT[name]) for name, (_, [start]) in MADE.items()]
+        left = {mask: sum((part for place, part in places if not place & mask), Fraction(0)) for mask in set(taken)}
+        return [int(left[mask] * scale) for mask in taken]
+    before, afterwards = (
+        [int(amount * scale) for amount in most_that_fits(hidden)] for hidden in (HIDDEN, HIDDEN + times.hidden)
+    )
+    return [before[mask] for mask in taken[: times.hiding]] + [afterwards[mask] for mask in taken[times.hiding :]]
 
 
 def most_that_fits(hidden: Sequence[str]) -> list[Fraction]:
@@ -156,8 +178,8 @@ def most_that_fits(hidden: Sequence[str]) -> list[Fraction]:
     return [min(one, Fraction(1)) for one in best]
 
 
-def _spans(states: Sequence[NodeState]) -> Iterator[tuple[Span, NodeState]]:
-    ends = [state.start for state in states[1:]] + [WEEK]
+def _spans(states: Sequence[NodeState], length: int) -> Iterator[tuple[Span, NodeState]]:
+    ends = [state.start for state in states[1:]] + [length]
     for state, end in zip(states, ends, strict=True):
         yield Span(state.start, end), state
 
@@ -173,6 +195,7 @@ def unit_value(flavor: str, layout: str, resource: str) -> Fraction:
 def _add_count(plan: Plan, flavor: str, resource: str, result: Result) -> None:
     """Add the sums of a resource. A unit is charged what it is worth on average over the nodes when it begins."""
     capacity, broken, foreign = list[Step](), list[Step](), list[Step]()
+    length = plan.times.length
     for name, span, state, number in _units(plan, flavor, resource):
         value = unit_value(flavor, state.layout, resource)
         capacity.append((span, number * value))
@@ -187,14 +210,14 @@ def _add_count(plan: Plan, flavor: str, resource: str, result: Result) -> None:
     steps = [step for _, step in charged]
     scale = _scale(amount for step in (capacity, broken, foreign, steps) for _, amount in step)
     for number, (span, amount) in charged:
-        if span.start < WEEK:
-            each = [int(amount * scale)] * (min(span.end, WEEK) - span.start)
+        if span.start < length:
+            each = [int(amount * scale)] * (min(span.end, length) - span.start)
             _add_seconds(result.held[number], span.start, each, scale)
-    there, in_hold, unmanaged = (sampled(each, scale) for each in (capacity, steps, foreign))
+    there, in_hold, unmanaged = (sampled(each, scale, length) for each in (capacity, steps, foreign))
     weight = list(map(add, in_hold, unmanaged))
     in_use = list(map(min, weight, there))
     not_used = list(map(sub, there, in_use))
-    unavailable = list(map(min, sampled(broken, scale), not_used))
+    unavailable = list(map(min, sampled(broken, scale, length), not_used))
     amounts = {
         "held": in_hold,
         "unmanaged": unmanaged,
@@ -209,7 +232,7 @@ def _add_count(plan: Plan, flavor: str, resource: str, result: Result) -> None:
 def _units(plan: Plan, flavor: str, resource: str) -> Iterator[tuple[str, Span, NodeState, int]]:
     """Yield each time in which a node of the flavor has the resource, with how many units."""
     for name in (f"{flavor}-{n}" for n in range(NODES[flavor])):
-        for span, state in _spans(plan.nodes[name]):
+        for span, state in _spans(plan.nodes[name], plan.times.length):
             units = LAYOUTS[state.layout] if flavor == "a100" else UNITS[flavor]
             if state.state != "gone" and resource in units and span.start < span.end:
                 yield name, span, state, units[resource]
