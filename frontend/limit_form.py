@@ -5,6 +5,7 @@ from django.http import QueryDict
 
 from allocations.limits.services import LimitSpec
 from frontend.base_form import Form
+from portal.core.reading import digest_of
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
@@ -53,6 +54,10 @@ class LimitForm(Form):
         if not is_lent:
             return holder, scope, LimitSpec(values["nominal"])
         return holder, scope, LimitSpec(values["nominal"], values["borrowing"], values["lending"])
+
+    def digest(self) -> str:
+        """Return a digest of the valid values, which tells whether a preview was of them."""
+        return digest_of([self.cleaned_data[name] for name in self.fields])
 
 
 def _holders(user: User) -> dict[str, tuple[str, Holder]]:

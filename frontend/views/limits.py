@@ -62,18 +62,21 @@ def remove(request: PageRequest, id_: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def change(request: PageRequest) -> HttpResponse:
-    """Fill in a limit, preview the change, and apply it. Nothing changes before the second step."""
+    """Fill in a limit, preview the change, and apply it. What is applied is what was previewed: the button that applies
+    carries the digest of the previewed values, and other values are previewed again.
+    """
     user = request.user
     form = LimitForm(user, request.POST or request.GET or None)
     context: dict[str, Any] = {"form": form, "effect": None}
     if form.is_bound and form.is_valid():
         holder, scope, wanted = form.limit()
         try:
-            if request.method == "POST" and "confirm" in request.POST:
+            if request.method == "POST" and request.POST.get("confirm") == form.digest():
                 row = limit_services.set_limit(user, holder, scope, wanted)
                 messages.success(request, f"{row.holder} may now hold {row.nominal} of {row.scope}.")
                 return redirect("limits")
             context["effect"] = limit_services.effect(user, holder, scope, wanted)
+            context |= {"digest": form.digest(), "is_changed": "confirm" in request.POST}
         except Invalid as problem:
             form.add_problem(problem)
     status = 400 if request.method == "POST" and form.errors else 200

@@ -54,19 +54,34 @@ def test_a_member_sees_the_own_team_only_and_sets_nothing(pool, team):
 def test_a_change_is_shown_before_it_is_done(pool, team):
     browser = browser_of(person(platform_role=PlatformRole.OPERATOR))
     wanted = {"holder": "team:vision", "scope": f"pool:{POOL}", "nominal": "2", "borrowing": "0", "lending": ""}
-    page = text(browser.post(reverse("limit"), {**wanted, "preview": "1"}))
-    assert "What Kueue is told" in page
+    preview = browser.post(reverse("limit"), {**wanted, "preview": "1"})
+    assert "What Kueue is told" in text(preview)
     assert Limit.objects.get(team=team, pool=pool).nominal == 6
-    done = browser.post(reverse("limit"), {**wanted, "confirm": "1"})
+    done = browser.post(reverse("limit"), {**wanted, "confirm": preview.context["digest"]})
     assert done.headers["Location"] == reverse("limits")
     changed = Limit.objects.get(team=team, pool=pool)
     assert (changed.nominal, changed.borrowing, changed.lending) == (2, 0, None)
 
 
+def test_what_was_changed_after_its_preview_is_previewed_again_and_not_applied(pool, team):
+    browser = browser_of(person(platform_role=PlatformRole.OPERATOR))
+    values = {"holder": "team:vision", "scope": f"pool:{POOL}", "nominal": "5", "borrowing": "0", "lending": ""}
+    first = browser.post(reverse("limit"), {**values, "preview": "1"})
+    changed = {**values, "nominal": "0"}
+    second = browser.post(reverse("limit"), {**changed, "confirm": first.context["digest"]})
+    assert "The values changed after the preview, so nothing was applied." in text(second)
+    assert second.context["effect"].after.nominal == 0
+    assert Limit.objects.get(team=team, pool=pool).nominal == 6
+    assert browser.post(reverse("limit"), {**changed, "confirm": second.context["digest"]}).status_code == 302
+    assert Limit.objects.get(team=team, pool=pool).nominal == 0
+
+
 def test_a_lead_gives_a_member_a_limit(pool, team):
     ada, lead = person(team), person(team, "lead")
     wanted = {"holder": f"member:vision/{ada.username}", "scope": "all", "nominal": "1", "borrowing": "0"}
-    assert browser_of(lead).post(reverse("limit"), {**wanted, "confirm": "1"}).status_code == 302
+    preview = browser_of(lead).post(reverse("limit"), {**wanted, "preview": "1"})
+    sent = {**wanted, "confirm": preview.context["digest"]}
+    assert browser_of(lead).post(reverse("limit"), sent).status_code == 302
     page = text(browser_of(ada).get(reverse("limits")))
     assert f"member vision/{ada.username}" in page
 
