@@ -155,6 +155,8 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
     found = rows(values)
     for row in found:
         row.set_choices(schema)
+    if "more" in values:
+        found[-1].fields["device"].widget.attrs["autofocus"] = True
     return {
         "rows": found,
         "bind": values.get("bind", ""),
@@ -163,6 +165,7 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
         "shareable": schema.shareable,
         "is_operator": is_operator,
         "has_room": len(found) < MAX_ROWS,
+        "is_shortened": "fewer" in values,
     }
 
 

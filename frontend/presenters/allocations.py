@@ -21,7 +21,7 @@ from allocations.queues.queue import QueuePosition
 from allocations.requests import custom_claims
 from allocations.requests.details import Detail, HeldDevice
 from allocations.requests.selectors import isolation_of, reservation, warnings
-from frontend.presenters import amounts, offerings, phases
+from frontend.presenters import amounts, claims, offerings, phases
 from frontend.presenters.phases import PhaseBadge
 from portal.tenants.access import Permissions
 from quotas.catalog.models import Isolation
@@ -191,7 +191,7 @@ def _card(
         id=str(row.pk),
         address=f"{start}/{row.pk}",
         badge=phases.badge(row),
-        slices=f"{row.count} × {offerings.name(row.offering)}",
+        slices=_slices(row),
         place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
         time=_time(row, now),
         cost=amounts.cost(detail.charge, detail.currency),
@@ -202,6 +202,13 @@ def _card(
         can_retry=goes_on and row.needs_attention and permissions.can("allocation.release", team, owner),
         can_connect=row.phase in USABLE and permissions.can("allocation.connect", team),
     )
+
+
+def _slices(row: Allocation) -> str:
+    """Return ``2 × NVIDIA L40S``; of a custom claim what it requests, since its count is always one."""
+    if row.claim is None:
+        return f"{row.count} × {offerings.name(row.offering)}"
+    return f"{offerings.product(row.offering)}, custom claim: {claims.requested(row.claim)}"
 
 
 def _time(row: Allocation, now: datetime) -> str:

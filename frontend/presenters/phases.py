@@ -41,6 +41,7 @@ ENDINGS = {
 FITS = {
     "now": PhaseBadge("Fits now", "check", "good"),
     "queue": PhaseBadge("Will queue", "hourglass", "wait"),
+    "later": PhaseBadge("Will be scheduled", "calendar", "wait"),
     "never": PhaseBadge("Does not fit", "cross", "bad"),
 }
 

@@ -44,7 +44,9 @@ def violations(found: Iterable[Violation]) -> list[ShownViolation]:
 
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:
-    """Return the alternatives as links; ``form`` has the requested values, which each link changes where needed."""
+    """Return the alternatives as links, each once; ``form`` has the requested values, which each link changes where
+    needed.
+    """
     kept = {name: form[name] for name in KEPT if form.get(name)}
     found = []
     for other in alternatives:
@@ -64,4 +66,4 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
                 url=f"{reverse('request')}?{urlencode(query)}",
             )
         )
-    return found
+    return list({chip.url: chip for chip in reversed(found)}.values())[::-1]

@@ -52,8 +52,8 @@ def test_sign_in_works_and_says_what_is_wrong(client, member):
 
 def test_home_without_anything_offers_the_request(fleet, browser):
     page = text(browser.get("/"))
-    assert "You hold no GPU, and wait for none." in page
-    assert "What team vision may hold" in page
+    assert "You have no active or queued GPUs." in page
+    assert "Team quota: vision" in page
 
 
 def test_home_of_who_is_in_no_team_says_so(fleet):
