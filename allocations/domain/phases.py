@@ -113,6 +113,8 @@ class Facts:
     releasing_failed_start: bool = False
     needs_attention: bool = False
     lease: LeaseFacts | None = None
+    missing: str = ""
+    """What must be free for its quota, such as ``1 more GPU``; "" if it is not known."""
     held: bool = False
     listed: bool = False
     """Whether the admission policies let tenants' pods use it."""
@@ -243,7 +245,7 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: True,
         Phase.QUEUED,
         lambda f: _lease(f).pending_reason or "submitted",
-        lambda f: reasons.queued(_lease(f).pending_reason, _lease(f).pending_message).message,
+        lambda f: reasons.queued(_lease(f).pending_reason, _lease(f).pending_message, missing=f.missing).message,
     ),
 )
 

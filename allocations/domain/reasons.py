@@ -5,6 +5,7 @@ detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffi
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from allocations.domain.observed_facts import Conditions
@@ -36,12 +37,12 @@ QUEUED = {
         "Take the annotation off when it may run.",
     ),
     "WaitingForQuota": Cause(
-        "The team has used its quota of it. It starts when enough of the quota is free.",
-        "Release what the team no longer needs, or ask for fewer slices or another kind.",
+        "The team has used its quota. It starts when enough of the quota is free.",
+        "Release what the team no longer needs, or request fewer slices or another kind.",
     ),
     "ExceedsMaxQuota": Cause(
-        "It asks for more than the team's quota, even when nothing else is held.",
-        "Ask for fewer, or have a lead ask an operator for a higher limit.",
+        "It requests more than the team's quota, even when nothing else is held.",
+        "Request fewer, or have a lead ask an operator for a higher limit.",
     ),
     "NoMatchingFlavor": Cause(
         "The team's queue has no quota of this kind of slice.",
@@ -126,6 +127,9 @@ PREEMPTED_FOR = (
     ("Fair Sharing within the cohort", "a fair share of what the department lends"),
     ("prioritization in the ClusterQueue", "a higher priority in the team"),
 )
+IN_UNITS = ("WaitingForQuota", "ExceedsMaxQuota")
+"""Reasons whose message from Kueue counts in units of its quotas, of which a GPU can have seven or eight."""
+_NEEDED = re.compile(r"insufficient unused quota for (?P<resource>\S+) in flavor \S+, (?P<amount>\d+) more needed")
 _SUFFIX = re.compile(r"(?P<base>\w+?)DueTo(?P<suffix>\w+)")
 
 
@@ -161,7 +165,43 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
         cause = EVICTED["Deactivated"]
         suffix = _split(evicted.get("reason", ""))[1]
         return Reason("Deactivated", _joined(cause.sentence, suffix), cause.hint)
-    return queued(pending.get("reason", ""), pending.get("message", ""), inactive=inactive)
+    message = pending.get("message", "")
+    return queued(pending.get("reason", ""), message, inactive=inactive, missing=_missing_of_job(message))
+
+
+def kueue_message(conditions: Conditions) -> str:
+    """Return Kueue's own message about a pending workload that waits for quota; "" if it has none that says more, or
+    one that names another team's queue.
+    """
+    pending = conditions.get("QuotaReserved", {})
+    message = pending.get("message", "")
+    is_shown = pending.get("status") != "True" and _split(pending.get("reason", ""))[0] in IN_UNITS
+    return message if is_shown and not message.startswith(("Bypassed", "Preempted to accommodate")) else ""
+
+
+def missing_slices(message: str, per_slice: Mapping[str, int]) -> int:
+    """Return how many slices' worth of quota is missing by Kueue's message, rounded up; 0 if it does not say.
+
+    ``per_slice`` are the units of each resource that a slice takes.
+    """
+    needed = [(match["resource"], int(match["amount"])) for match in _NEEDED.finditer(message)]
+    return max((-(-amount // per_slice[name]) for name, amount in needed if per_slice.get(name)), default=0)
+
+
+def _missing_of_job(message: str) -> str:
+    """Return what a Job waits for, such as ``1 more GPU``; "" if Kueue names no resource of NVIDIA, or several."""
+    found = {match["resource"]: int(match["amount"]) for match in _NEEDED.finditer(message)}
+    if len(found) != 1:
+        return ""
+    [(resource, amount)] = found.items()
+    domain, _, name = resource.partition("/")
+    noun = {"gpu": "GPU", "gpu.shared": "shared slice"}.get(name, f"{name} slice")
+    return more(amount, noun) if domain == "nvidia.com" else ""
+
+
+def more(count: int, noun: str) -> str:
+    """Return ``1 more GPU`` or ``2 more GPUs``; "" for none."""
+    return f"{count} more {noun}{'' if count == 1 else 's'}" if count else ""
 
 
 def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
@@ -169,8 +209,10 @@ def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
     return not reserved and _split(conditions.get("QuotaReserved", {}).get("reason", ""))[0] == "Deactivated"
 
 
-def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
-    """Return why a workload without quota is pending. ``detail`` is Kueue's message, which is not always useful."""
+def queued(reason: str, detail: str = "", *, inactive: str = "", missing: str = "") -> Reason:
+    """Return why a workload without quota is pending. ``detail`` is Kueue's message, which is not always useful;
+    ``missing`` is what must be free for it, such as ``1 more GPU``.
+    """
     base, suffix = _split(reason or "submitted")
     if base == "PendingEvaluation" and detail.startswith("Bypassed"):
         base = "Bypassed"
@@ -178,9 +220,13 @@ def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
     if base == "Suspended" and inactive:
         detail = inactive
     # A preempted workload keeps Kueue's message, which names the other team's queue, until Kueue evaluates it again.
-    if base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate")):
+    if base == "PendingEvaluation" or base in IN_UNITS or detail.startswith(("Bypassed", "Preempted to accommodate")):
         detail = ""
-    sentence = _joined(cause.sentence, suffix)
+    sentence = cause.sentence
+    if base == "WaitingForQuota" and missing:
+        verb = "is" if missing.startswith("1 ") else "are"
+        sentence = f"The team has used its quota. It starts when {missing} {verb} free."
+    sentence = _joined(sentence, suffix)
     return Reason(base, _with_detail(sentence, detail) or QUEUED["submitted"].sentence, cause.hint)
 
 

@@ -14,7 +14,7 @@ from allocations.connect.connection import connect, kubectl, pod_yaml
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.queues import queue
+from allocations.queues import entries, queue
 from allocations.requests import details, selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
@@ -83,6 +83,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     context = {
         "card": card,
         "row": row,
+        "kueue_message": entries.kueue_message(row),
         "version": current,
         "events": [event(transition, ending) for transition in selectors.timeline(row)],
         "was_phase": request.GET.get("phase", ""),

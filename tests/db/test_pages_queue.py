@@ -4,12 +4,20 @@ from fractions import Fraction
 
 import pytest
 
+from allocations.models import MirrorObject
 from allocations.queues import lending
 from tests.support.fleet import allocate, fleet
+from tests.support.observed import mirror_lease
 from tests.support.people import person
 from tests.support.queued import job
 
 pytestmark = pytest.mark.django_db
+UNUSED = {
+    "status": "False",
+    "reason": "WaitingForQuota",
+    "message": "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed",
+    "at": "",
+}
 
 
 @pytest.fixture
@@ -55,6 +63,23 @@ def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_clus
     assert "GPU-hours reserved" in text
     assert "GPU-hours used by its pods" in text
     assert "whether its pods are refused is not known now" in text
+
+
+def test_kueues_own_words_about_a_job_are_in_a_disclosure(client, member, project):
+    uid = job("train", project.namespace, conditions={"QuotaReserved": UNUSED})
+    text = client.get(f"/jobs/{uid}").content.decode()
+    assert "<p>The team has used its quota. It starts when 1 more GPU is free.</p>" in text
+    assert f"<details><summary>Message from Kueue</summary><p><code>{UNUSED['message']}</code>" in text
+    assert "1 more needed" not in client.get("/queues/vision").content.decode()
+
+
+def test_kueues_own_words_about_an_allocation_are_in_a_disclosure(client, member, project):
+    row = allocate(member, project, name="first")
+    mirror_lease(row)
+    MirrorObject.objects.update(facts={"conditions": {"QuotaReserved": UNUSED}})
+    text = client.get(f"/allocations/{row.pk}").content.decode()
+    assert f"<details><summary>Message from Kueue</summary><p><code>{UNUSED['message']}</code>" in text
+    assert "Message from Kueue" not in client.get(f"/allocations/{allocate(member, project).pk}").content.decode()
 
 
 def test_another_teams_queue_and_job_are_not_there(client, member, other_team, project):
