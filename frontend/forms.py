@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
@@ -135,14 +136,12 @@ class RequestForm(LengthForm):
     pinned = forms.CharField(required=False, label="Memory of each", help_text="Such as 10Gi.")
     starts_at = forms.DateTimeField(
         required=False,
-        label="Start later, UTC",
-        help_text="Left empty, it starts as soon as it can.",
+        label="Start",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
     )
     give_up_at = forms.DateTimeField(
         required=False,
-        label="Give up at, UTC",
-        help_text="Ends then if it is not held. Left empty, it waits a week.",
+        label="Wait until",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
     )
     key = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -152,6 +151,11 @@ class RequestForm(LengthForm):
         # A select of one's own projects; whether another one may be used is the service's answer, which is 404.
         choices = [(project.slug, f"{project.slug} (team {project.team.slug})") for project in projects]
         self.fields["project"].widget = forms.Select(choices=choices)
+        zone = timezone.get_current_timezone_name()
+        self.fields["starts_at"].help_text = f"Time zone {zone}. Empty: as soon as possible."
+        self.fields[
+            "give_up_at"
+        ].help_text = f"Time zone {zone}. Without GPUs by then, the request ends. Empty: 7 days."
         self.fields |= {each.name: _labelled(each) for each in LABELLED}
 
     def labelled(self) -> list[forms.BoundField]:

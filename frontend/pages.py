@@ -10,12 +10,14 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from allocations.reconcile import etcd_monitor
+from frontend import time_zone
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
 from portal.core.reading import read_tables
@@ -46,7 +48,8 @@ class ClusterRefusal(Problem):
 
 
 def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Decorate a view for signed-in people; its exceptions become pages that say what to do.
+    """Decorate a view for signed-in people. Its times are in the reader's zone; its exceptions become pages that say
+    what to do.
 
     For htmx, signing in is a full navigation: a login form must not appear in the middle of a page.
     """
@@ -58,23 +61,28 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
             if person.htmx:
                 return HttpResponseClientRedirect(redirect_to_login(person.htmx.current_url_abs_path or "/").url)
             return redirect_to_login(request.get_full_path())
-        try:
-            _count(person)
-            response = view(person, *args, **kwargs)
-        except Problem as problem:
-            response = problem_page(person, problem)
-        except Retryable as error:
-            log.warning("page.busy", error=str(error))
-            busy = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
-            response = problem_page(person, busy)
-        except Permanent as error:
-            log.error("page.refused_by_cluster", error=str(error))
-            response = problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))
+        with timezone.override(time_zone.of_request(request)):
+            response = _respond(view, person, *args, **kwargs)
         patch_vary_headers(response, ["HX-Request"])
         return response
 
     setattr(wrapper, early_refusals.IS_LIMITED, True)
     return never_cache(wrapper)
+
+
+def _respond(view: Page[P], person: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    try:
+        _count(person)
+        return view(person, *args, **kwargs)
+    except Problem as problem:
+        return problem_page(person, problem)
+    except Retryable as error:
+        log.warning("page.busy", error=str(error))
+        busy = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
+        return problem_page(person, busy)
+    except Permanent as error:
+        log.error("page.refused_by_cluster", error=str(error))
+        return problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))
 
 
 def show(

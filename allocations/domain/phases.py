@@ -154,8 +154,8 @@ def _starting(facts: Facts) -> str:
     if facts.start_by is None:
         return "Admitted by Kueue; the slices are being reserved."
     return (
-        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then it releases its quota "
-        "and queues again. If that happens, ask for fewer on one node or for another slice."
+        f"Admitted by Kueue, waiting for a device until {facts.start_by:%Y-%m-%d %H:%M:%S} UTC; then it releases its "
+        "quota and queues again. If that happens, ask for fewer on one node or for another slice."
     )
 
 
@@ -212,7 +212,7 @@ PHASES: tuple[PhaseRule, ...] = (
         Phase.LEAVING,
         lambda f: f"evicted_{_lease(f).evicted_reason.lower()}",
         lambda f: (
-            f"{_lease(f).evicted_message} Pods end at {f.leaving_until:%H:%M:%S} UTC."
+            f"{_lease(f).evicted_message} Pods end at {f.leaving_until:%Y-%m-%d %H:%M:%S} UTC."
             if f.leaving_until
             else _lease(f).evicted_message
         ),

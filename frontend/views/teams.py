@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend.pages import PageRequest, page, show
@@ -63,7 +64,8 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
 def _said(made: Membership | Invitation) -> str:
     if isinstance(made, Membership):
         return f"{made.user.username} is {made.role} of {made.team.slug}."
-    return f"{made.invitee} is invited as {made.role} of {made.team.slug}, until {made.expires_at:%-d %B %Y}."
+    until = timezone.localtime(made.expires_at)
+    return f"{made.invitee} invited as {made.role} of {made.team.slug}, until {until:%-d %B %Y}."
 
 
 @require_POST

@@ -1,10 +1,15 @@
 """A person's journey through the pages, with scripts and without, by mouse and by keyboard."""
 
+import re
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
+from portal.core import clock
 from quotas.catalog.models import Flavor
 from tests.support.browser import PHONE, sign_in
 from tests.support.pages import held, in_phase, requested
@@ -107,6 +112,32 @@ def test_a_double_click_asks_once(open_page, member):
     page.get_by_role("button", name="Request", exact=True).dblclick()
     expect(page.locator("#live .phase")).to_have_text("Queued")
     assert Allocation.objects.count() == 1
+
+
+def test_times_are_in_the_readers_zone_from_the_first_page_on(open_page, member, project):
+    row = held(requested(member, project, name="training"))
+    page = sign_in(open_page(timezone_id="Asia/Tokyo"), member)
+    page.goto(f"/allocations/{row.pk}")
+    ends_at = page.locator("#live time").first
+    local = row.ends_at.astimezone(ZoneInfo("Asia/Tokyo"))
+    expect(ends_at).to_have_text(f"{local:%Y-%m-%d %H:%M}")
+    expect(ends_at).to_have_attribute("title", re.compile(r"Asia/Tokyo \(UTC\+09:00\)"))
+    expect(page.locator("main")).not_to_contain_text(" UTC")
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (timedelta(hours=2, minutes=1), ", in 2 h"),
+        (timedelta(minutes=5, seconds=30), ", in 5 min"),
+        (timedelta(days=3, minutes=1), ", in 3 d"),
+    ],
+)
+def test_a_countdown_is_in_hours_and_minutes(open_page, member, project, left, words):
+    row = in_phase(held(requested(member, project)), Phase.LEAVING, "evicted_preempted", phase_until=clock.now() + left)
+    page = sign_in(open_page(), member)
+    page.goto(f"/allocations/{row.pk}")
+    expect(page.locator("[data-countdown]")).to_contain_text(words)
 
 
 def test_a_dialog_is_opened_and_left_by_keyboard(open_page, member, project):

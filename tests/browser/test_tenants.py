@@ -17,7 +17,7 @@ def test_a_lead_invites_and_removes_a_member(open_page, team, project, scripts):
     page.get_by_role("link", name="Teams").click()
     page.get_by_label("Username").fill(newcomer.username)
     page.get_by_role("button", name="Invite", exact=True).click()
-    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is invited as member of vision")
+    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} invited as member of vision")
     own = sign_in(open_page(java_script_enabled=scripts), with_password(newcomer))
     own.get_by_role("link", name="Accept or decline").click()
     own.get_by_role("button", name="Accept the invitation to vision").click()

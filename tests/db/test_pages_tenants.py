@@ -31,7 +31,7 @@ def test_a_lead_invites_who_accepts_changes_the_role_and_removes_the_person(team
     browser, newcomer = browser_of(lead), person()
     name = newcomer.username
     invited = text(browser.post("/teams/vision", {"username": name, "role": "viewer"}, follow=True))
-    assert f"{name} is invited as viewer of vision" in invited
+    assert f"{name} invited as viewer of vision" in invited
     assert "Withdraw" in invited
     assert not Membership.objects.filter(user=newcomer).exists()
     own = browser_of(newcomer)
