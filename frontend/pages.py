@@ -1,7 +1,6 @@
 """The decorator of all pages: sign-in, refusals as pages, and no private content in a cache."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
@@ -16,12 +15,8 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from allocations.reconcile import etcd_monitor
-from frontend import time_zone
-from portal.core import clock, heartbeat
+from frontend import banners, time_zone
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
-from portal.core.reading import read_tables
-from portal.health import EXPECTED
 from portal.http import early_refusals, person_limits
 from portal.tenants.models import User
 
@@ -91,7 +86,7 @@ def show(
     """Return the page, or only its ``partial`` for htmx, from one template and one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    return render(request, template, {**_banners(), **context}, status=status)
+    return render(request, template, {"banners": banners.current(), **context}, status=status)
 
 
 def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
@@ -114,16 +109,3 @@ def _count(request: PageRequest) -> None:
     if use and use.wait_s:
         early_refusals.refuse(request, f"At most {limit} pages a minute.", use.wait_s)
     person_limits.admit(request, request.user.pk)
-
-
-def _banners() -> dict[str, Any]:
-    """Return which of the portal's processes has not worked for a while, and whether etcd is full; one query."""
-    beats, refused = read_tables(heartbeat.part(), etcd_monitor.any_refused())
-    return {"silent": _stale_process(heartbeat.of_rows(beats)), "store_full": bool(refused)}
-
-
-def _stale_process(last: Mapping[str, datetime]) -> str:
-    now = clock.now()
-    return " and ".join(
-        name for name in EXPECTED if name not in last or (now - last[name]).total_seconds() > settings.STALE_S
-    )

@@ -250,6 +250,10 @@ PHASES: tuple[PhaseRule, ...] = (
 )
 
 
+DERIVED = tuple(phase for phase in Phase if any(rule.phase is phase for rule in PHASES))
+"""The phases that an allocation can have now; the others are reserved for approvals and the waitlist."""
+
+
 class Verdict(NamedTuple):
     """A phase with its machine reason, its message, and the time at which it ends without another event."""
 

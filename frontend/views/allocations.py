@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from allocations.connect.connection import connect, kubectl, pod_yaml
-from allocations.domain.phases import Phase
+from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import entries, queue
@@ -26,7 +26,7 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 
 PAGE_SIZE = 25
-PHASES = [(phase.value, phases.BADGES[phase].word) for phase in Phase]
+PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
 
 
 @require_safe

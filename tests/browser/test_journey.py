@@ -9,7 +9,8 @@ from playwright.sync_api import Page, expect
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from portal.core import clock
+from portal.core import clock, heartbeat
+from portal.core.models import Heartbeat
 from quotas.catalog.models import Flavor
 from tests.support.browser import PHONE, sign_in
 from tests.support.pages import held, in_phase, requested
@@ -159,6 +160,24 @@ def test_the_first_tab_leads_past_the_navigation(open_page, member):
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
+
+
+def test_a_banner_goes_when_its_cause_is_gone(open_page, member):
+    Heartbeat.objects.filter(name="worker").update(at=clock.now() - timedelta(hours=1))
+    page = sign_in(open_page(), member)
+    page.goto("/costs")
+    expect(page.locator("#banners")).to_contain_text("Its worker did not report for a while.")
+    heartbeat.beat("worker")
+    expect(page.locator("#banners")).not_to_contain_text("did not report")
+
+
+def test_the_menu_moves_nothing_of_the_page(open_page, member):
+    page = sign_in(open_page(), member)
+    places = "[...document.querySelectorAll('h1, .brand, .menu summary')].map((one) => one.getBoundingClientRect().y)"
+    before = page.evaluate(places)
+    page.locator(".menu summary").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    assert page.evaluate(places) == before
 
 
 def test_the_theme_is_kept(open_page, member):

@@ -36,6 +36,16 @@ def test_an_auditor_searches_the_log_and_takes_what_was_found_along(open_page, t
     expect(page.get_by_role("row", name="cem")).to_contain_text("team.create")
 
 
+@pytest.mark.parametrize("width", [640, 680, 720, 800, 960])
+def test_none_of_these_pages_is_wider_than_its_window_at_200_per_cent(open_page, team, project, width):
+    audit("operator", "kueue.object_limits.change", "vision-train/l40s/gpu", team="vision", after={"note": "n" * 200})
+    audit("system", "allocation.request", "vision-train/a-name-of-a-training", team="vision", after={"id": "8f852a01"})
+    page = sign_in(open_page(viewport={"width": width, "height": 800}), with_password(person(platform_role="operator")))
+    for path in ("/", "/queues/vision", "/audit", "/limits", "/limits/set", "/kueue", "/teams/vision", "/tenants"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
 def test_none_of_these_pages_is_wider_than_a_phone(open_page, team, project):
     waits = job("j" * 60, project.namespace)
     audit("a" * 60, "limit.set", "t" * 200, team="vision", after={"note": "n" * 200})

@@ -134,7 +134,11 @@ def test_the_list_is_filtered_by_its_address(fleet, member, team, project, brows
     assert names(browser.get("/allocations?project=vision-dev")) == {"theirs"}
     assert names(browser.get("/allocations?phase=ended")) == {"theirs"}
     assert names(browser.get("/allocations?phase=live")) == {"mine"}
-    assert "No allocation matches the filters." in text(browser.get("/allocations?phase=offered"))
+    page = text(browser.get("/allocations"))
+    assert '<option value="suspended">' in page
+    for reserved in ("pending_approval", "waitlisted", "offered"):
+        assert reserved not in page, "no rule gives this phase"
+    assert "No allocation matches the filters." in text(browser.get("/allocations?phase=scheduled"))
 
 
 def names(response) -> set[str]:
