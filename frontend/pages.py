@@ -23,7 +23,7 @@ from portal.tenants.models import User
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
-PORTAL_BUSY = Busy("Someone else holds what is needed just now.", hint="Try again in a moment.")
+PORTAL_BUSY = Busy("Another request is changing the same data.", hint="Try again in a moment.")
 
 
 class PageRequest(HttpRequest):

@@ -23,18 +23,18 @@ QUEUED = {
     "submitted": Cause("Submitted to the team queue."),
     "PendingEvaluation": Cause("Kueue has not evaluated it yet."),
     "Bypassed": Cause(
-        "Kueue passes it over, since it could not admit another one like it a moment ago: what keeps that one waiting"
+        "Kueue skips it, because it could not admit another one like it a moment ago. What keeps that one waiting"
         " keeps this one too. If that one can never start, neither can this.",
         "Look in the team's queue for the one with the same GPUs, pods and priority that has another reason than this:"
         " it says whether it can ever start. Delete what cannot.",
     ),
     "WaitingForPreemptedWorkloads": Cause(
-        "Kueue takes quota back for it from others; it is admitted when they have ended."
+        "Kueue reclaims quota for it from other workloads. It is admitted when they have ended."
     ),
     "WaitingForPodsReady": Cause("Kueue waits until the pods of what it admitted before are ready."),
     "AdmissionGated": Cause(
-        "Its own annotation kueue.x-k8s.io/admission-gated-by holds it back.",
-        "Take the annotation off when it may run.",
+        "Its annotation kueue.x-k8s.io/admission-gated-by holds it back.",
+        "Remove the annotation when it may run.",
     ),
     "WaitingForQuota": Cause(
         "The team has used its quota. It starts when enough of the quota is free.",
@@ -113,13 +113,13 @@ FINISHED = {
 ENDED = {
     "ends_at": Cause("Its time is over."),
     "gave_up_waiting": Cause(
-        "It was not held by {at:%Y-%m-%d %H:%M} UTC, until when it was to wait.",
+        "It had no GPUs by {at:%Y-%m-%d %H:%M} UTC, the end of its waiting time.",
         "Ask again to wait longer, or ask for what fits now.",
     ),
 }
 SUFFIXES = {
-    "RequeuingLimitExceeded": "It was taken back too often.",
-    "MaximumExecutionTimeExceeded": "It ran for as long as it may.",
+    "RequeuingLimitExceeded": "It was evicted too often.",
+    "MaximumExecutionTimeExceeded": "It reached its maximum running time.",
 }
 PREEMPTED_FOR = (
     ("reclamation within the cohort while borrowing", "another team of the department, while both borrowed"),

@@ -124,7 +124,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
     row = selectors.releasable(request.user, id_)
     if request.method == "POST":
         services.release(request.user, row)
-        messages.success(request, f"{row.name} is being released.")
+        messages.success(request, f"Release of {row.name} requested.")
         return redirect("allocation", row.pk)
     context = {"row": row, "card": _gpu(request, row)}
     return show(request, "frontend/release.html", context, partial="question")
@@ -142,7 +142,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
         except Invalid as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"{row.name} is now requested {spec_of_row.time(row).in_words()}.")
+            messages.success(request, f"{row.name} extended. It is now requested {spec_of_row.time(row).in_words()}.")
             return redirect("allocation", row.pk)
     context = {"row": row, "card": _gpu(request, row), "form": form}
     return show(request, "frontend/extend.html", context, partial="question", status=400 if form.is_bound else 200)
@@ -152,7 +152,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
 @page
 def retry(request: PageRequest, id_: UUID) -> HttpResponse:
     row = services.retry(request.user, selectors.get(request.user, id_))
-    messages.success(request, f"{row.name} queues again.")
+    messages.success(request, f"{row.name} is queued again.")
     return redirect("allocation", row.pk)
 
 

@@ -58,10 +58,10 @@ def _midnight(fields: dict[str, str], name: str, offset: timedelta = timedelta()
         day = date.fromisoformat(fields[name]) + offset
         return datetime.combine(day, time(), timezone.get_current_timezone()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise Invalid({name: ["Give a day as 2026-11-30."]}) from error
+        raise Invalid({name: ["Enter a day as 2026-11-30."]}) from error
 
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise Invalid({"older": ["Follow the links; the address of a page is not made by hand."]})
+        raise Invalid({"older": ["This page does not exist. Use the links below the table."]})
     return int(text)

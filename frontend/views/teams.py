@@ -63,7 +63,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
 
 def _said(made: Membership | Invitation) -> str:
     if isinstance(made, Membership):
-        return f"{made.user.username} is {made.role} of {made.team.slug}."
+        return f"{made.user.username} is now {made.role} of {made.team.slug}."
     until = timezone.localtime(made.expires_at)
     return f"{made.invitee} invited as {made.role} of {made.team.slug}, until {until:%-d %B %Y}."
 
@@ -77,7 +77,7 @@ def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpRespons
     if found is None:
         raise NotVisible("The invitation")
     invitations.withdraw(request.user, invitation_id)
-    messages.success(request, f"The invitation of {found.invitee} is withdrawn.")
+    messages.success(request, f"Invitation of {found.invitee} withdrawn.")
     return redirect("team", row.slug)
 
 
@@ -91,6 +91,6 @@ def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
         raise NotVisible(f"The member {username} of {slug}")
     if request.method == "POST":
         members.remove(request.user, row, username)
-        messages.success(request, f"{username} is no longer in {row.slug}.")
+        messages.success(request, f"{username} removed from {row.slug}.")
         return redirect("team", row.slug)
     return show(request, "frontend/remove.html", {"team": row, "membership": membership}, partial="question")

@@ -148,7 +148,7 @@ def test_a_dialog_is_opened_and_left_by_keyboard(open_page, member, project):
     release.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
-    expect(page.get_by_role("link", name="Keep it")).to_be_focused()
+    expect(page.get_by_role("link", name="Back")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(release).to_be_focused()

@@ -21,14 +21,14 @@ def test_a_lead_invites_and_removes_a_member(open_page, team, project, scripts):
     own = sign_in(open_page(java_script_enabled=scripts), with_password(newcomer))
     own.get_by_role("link", name="Accept or decline").click()
     own.get_by_role("button", name="Accept the invitation to vision").click()
-    expect(own.locator("main .banner")).to_contain_text("You are member of vision")
+    expect(own.locator("main .banner")).to_contain_text("You are now member of vision")
     page.reload()
     page.get_by_label(f"Role of {newcomer.username}").select_option("lead")
     page.get_by_role("button", name=f"Change the role of {newcomer.username}").click()
-    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is lead of vision")
+    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is now lead of vision")
     page.get_by_role("link", name=f"Remove {newcomer.username}").click()
     page.get_by_role("button", name="Remove", exact=True).click()
-    expect(page.locator("main .banner")).to_contain_text("is no longer in vision")
+    expect(page.locator("main .banner")).to_contain_text("removed from vision")
     assert not Membership.objects.filter(user=newcomer).exists()
 
 
@@ -38,11 +38,11 @@ def test_an_operator_makes_a_team(open_page, team, project):
     page.get_by_role("link", name="New team").click()
     page.get_by_label("Slug").fill("Cells")
     page.get_by_label("Name").fill("Cells")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create team").click()
     expect(page.get_by_role("alert")).to_contain_text("Use lower-case letters")
     page.get_by_label("Slug").fill("cells")
-    page.get_by_role("button", name="Make it").click()
-    expect(page.get_by_role("heading", name="Tenants")).to_be_visible()
+    page.get_by_role("button", name="Create team").click()
+    expect(page.get_by_role("heading", name="Organization")).to_be_visible()
     expect(page.get_by_role("link", name="Cells", exact=True)).to_be_visible()
 
 

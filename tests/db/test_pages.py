@@ -71,7 +71,7 @@ def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fle
     assert "4.40 EUR" in page
     assert "2.20 EUR per hour" in page
     assert "6 h left" in page
-    assert "Place 1 of 1 in the team&#x27;s queue." in page
+    assert "Position 1 of 1 in the team queue." in page
 
 
 def test_home_needs_the_same_queries_for_one_allocation_and_for_twelve(

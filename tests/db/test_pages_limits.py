@@ -120,7 +120,7 @@ def test_kueue_is_shown_beside_what_it_should_be(pool, team):
             facts["spec"] = {**facts["spec"], "queueingStrategy": "StrictFIFO"}
         mirrored(wanted[name]["kind"], name, facts)
     page = text(browser_of(person(platform_role=PlatformRole.AUDITOR)).get(reverse("kueue")))
-    assert "1 of 3 not as they should be" in page
+    assert "1 of 3 out of sync" in page
     assert "<code>queueingStrategy</code> is StrictFIFO and should be BestEffortFIFO" in page
     assert browser_of(person(team, "lead")).get(reverse("kueue")).status_code == 403
 

@@ -34,7 +34,7 @@ def test_the_queue_shows_who_waits_why_and_what_helps(client, member, project):
     text = client.get("/queues/vision").content.decode()
     assert f"/allocations/{row.pk}" in text
     assert f"/jobs/{uid}" in text
-    assert "own Job in" in text
+    assert "Job in" in text
     assert "Release what the team no longer needs" in text
     assert "Kueue does not answer" in text
 
@@ -58,11 +58,11 @@ def test_a_poll_brings_the_rows_alone(client, member):
 def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_cluster_is_away(client, member, project):
     uid = job("train", project.namespace)
     text = client.get(f"/jobs/{uid}").content.decode()
-    assert "Place 1 of 1" in text
+    assert "Position 1 of 1" in text
     assert "2 × nvidia.com/gpu" in text
     assert "GPU-hours reserved" in text
     assert "GPU-hours used by its pods" in text
-    assert "whether its pods are refused is not known now" in text
+    assert "refused pods cannot be shown" in text
 
 
 def test_kueues_own_words_about_a_job_are_in_a_disclosure(client, member, project):

@@ -222,11 +222,11 @@ def test_a_refusal_lists_all_that_binds_and_links_what_would_work(fleet, browser
 @pytest.mark.parametrize(
     ("values", "field", "words"),
     [
-        ({"offering": ""}, "offering", "Choose what you need."),
+        ({"offering": ""}, "offering", "Choose a GPU."),
         ({"count": "0"}, "count", "greater than or equal to 1"),
         ({"count": "many"}, "count", "whole number"),
         ({"count": "1000000"}, "count", "less than or equal to 1024"),
-        ({"length": "custom"}, "hours", "Give the hours"),
+        ({"length": "custom"}, "hours", "Enter the hours"),
         ({"length": "custom", "hours": "-1"}, "hours", "greater than or equal to 0.01"),
         ({"length": "custom", "hours": "NaN"}, "hours", "Enter a number"),
         ({"name": "Not a label"}, "name", "lower-case letters"),
@@ -305,8 +305,8 @@ def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, br
     query = {"project": "vision-train", "offering": "t4/shared", "count": "1", "length": "8", "purpose": "fine-tune it"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
     assert "Warning" in part
-    assert "For training take a slice of its own" in part
-    assert "Instead, with one click" in part
+    assert "For training, use an isolated slice" in part
+    assert "Available alternatives" in part
 
 
 def test_it_says_that_hours_are_held_and_when_it_gives_up(fleet, browser):

@@ -90,7 +90,7 @@ def test_a_stopped_queue_tells_its_own_cause() -> None:
 def test_a_cause_in_the_suffix_is_told_in_words() -> None:
     found = explain({"Evicted": condition("DeactivatedDueToRequeuingLimitExceeded")}, reserved=True)
     assert found.reason == "evicted_deactivated"
-    assert found.message == "It was deactivated in Kueue. It was taken back too often."
+    assert found.message == "It was deactivated in Kueue. It was evicted too often."
 
 
 @pytest.mark.parametrize(("cause", "whom"), reasons.PREEMPTED_FOR)
@@ -118,7 +118,7 @@ def test_what_kueue_took_out_of_its_queue_for_good_tells_why() -> None:
     ran_out = condition("DeactivatedDueToMaximumExecutionTimeExceeded")
     found = explain({"Evicted": ran_out, "QuotaReserved": condition("Deactivated", "", "False")}, reserved=False)
     assert found.reason == "Deactivated"
-    assert found.message == "It was deactivated in Kueue. It ran for as long as it may."
+    assert found.message == "It was deactivated in Kueue. It reached its maximum running time."
     assert found.hint
 
 
