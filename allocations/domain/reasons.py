@@ -91,17 +91,17 @@ ADMITTED = {
 }
 EVICTED = {
     "Preempted": Cause(
-        "Kueue takes its quota back for another.",
+        "Kueue reclaims its quota for another workload.",
         "It queues again by itself; ask within the team's own quota to keep it.",
     ),
     "PodsReadyTimeout": Cause(
-        "Its pods were not ready in time, so Kueue takes its quota back.",
+        "Its pods were not ready in time, so Kueue reclaims its quota.",
         "Look at the events of its pods: image, volumes, CPU and memory.",
     ),
     "ClusterQueueStopped": Cause("The team's queue was stopped and emptied.", OPERATOR),
     "LocalQueueStopped": Cause("The project's queue was stopped and emptied.", OPERATOR),
     "NodeFailures": Cause("A node that it ran on failed.", "It queues again by itself."),
-    "AdmissionCheck": Cause("A check of the platform took its admission back.", OPERATOR),
+    "AdmissionCheck": Cause("An admission check of the platform withdrew its admission.", OPERATOR),
     "Deactivated": Cause("It was deactivated in Kueue.", "Submit it again; if that does not help, tell an operator."),
 }
 FINISHED = {
@@ -237,8 +237,8 @@ def eviction_message(reason: str, message: str) -> str:
     """
     base, suffix = _split(reason)
     if base == "Preempted":
-        preemptor = next((preemptor for cause, preemptor in PREEMPTED_FOR if cause in message), "another")
-        return f"Kueue takes its quota back for {preemptor}."
+        preemptor = next((preemptor for cause, preemptor in PREEMPTED_FOR if cause in message), "another workload")
+        return f"Kueue reclaims its quota for {preemptor}."
     return _joined(EVICTED[base].sentence, suffix) if base in EVICTED else message
 
 

@@ -96,13 +96,17 @@ class TestEviction:
 
     def test_the_reservation_is_given_back_when_nothing_is_left(self) -> None:
         _, wanted = look(self.HELD[:1], 161)
-        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
+        assert wanted.status == [
+            ReleaseReservation(LEASE, "Preempted", "Kueue reclaims its quota for another workload.")
+        ]
 
     def test_what_holds_nothing_yet_gets_no_notice(self) -> None:
         situation, wanted = look(self.HELD[:1], 100)
         assert situation.evict_at == at(100)
         assert not situation.is_granted
-        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
+        assert wanted.status == [
+            ReleaseReservation(LEASE, "Preempted", "Kueue reclaims its quota for another workload.")
+        ]
 
     def test_slices_whose_lease_is_new_get_the_same_time_to_be_admitted(self) -> None:
         made_again = lease(admitted=False)

@@ -53,6 +53,7 @@ PHRASES = {
     "Released by a person": "Released by ada",
     "Leave it": "Cancel",
     "Keep it": "Cancel",
+    "takes its quota back": "reclaims its quota",
     "Handed to the queue": "Submitted to the team queue.",
     "enough of it is given back": "Starts when 1 more GPU is free.",
     "Has quota now": "Running",

@@ -96,7 +96,7 @@ def test_a_cause_in_the_suffix_is_told_in_words() -> None:
 @pytest.mark.parametrize(("cause", "whom"), reasons.PREEMPTED_FOR)
 def test_a_preemption_tells_its_cause_and_never_the_other_team(cause: str, whom: str) -> None:
     found = explain({"Evicted": condition("Preempted", PREEMPTED.format(cause))}, reserved=True)
-    assert found.message == f"Kueue takes its quota back for {whom}."
+    assert found.message == f"Kueue reclaims its quota for {whom}."
     assert "secret" not in "".join(found)
 
 
