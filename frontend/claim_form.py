@@ -35,9 +35,9 @@ class TypedField(forms.CharField):
 
 
 class ConditionForm(Form):
-    name = TypedField(label="Where")
+    name = TypedField(label="Attribute")
     operator = TypedField(
-        label="Compared", initial="==", widget=forms.Select(choices=[(each, WORDS[each]) for each in OPERATORS])
+        label="Operator", initial="==", widget=forms.Select(choices=[(each, WORDS[each]) for each in OPERATORS])
     )
     value = TypedField(label="Value")
 
@@ -45,23 +45,23 @@ class ConditionForm(Form):
 class RowForm(Form):
     """One request, or an alternative to the one before (``instead``)."""
 
-    instead = forms.BooleanField(required=False, label="Instead of the one before, if that cannot be had")
+    instead = forms.BooleanField(required=False, label="Alternative to the request before, if that is not available")
     device = TypedField(label="Device", initial="gpu")
     count = TypedField(
         label="How many",
         initial="1",
-        help_text="A number, or all: all of a node.",
+        help_text="A number, or “all” for all devices of a node.",
         widget=forms.TextInput(PLAIN | {"size": "5"}),
     )
     profile = TypedField(label="MIG profile")
-    shares = TypedField(label="Shares of each", widget=forms.TextInput(PLAIN | {"inputmode": "numeric"}))
-    tolerate = TypedField(label="Tolerate the device taint", help_text="Its key, such as gpu.nvidia.com/xid.")
+    shares = TypedField(label="Shares per device", widget=forms.TextInput(PLAIN | {"inputmode": "numeric"}))
+    tolerate = TypedField(label="Tolerate the device taint", help_text="Key of the taint, such as gpu.nvidia.com/xid.")
     cel = TypedField(
         label="CEL",
-        help_text="As it is; the API server tries it first.",
+        help_text="Used as it is. The API server checks it first.",
         widget=forms.Textarea({"rows": "2", "spellcheck": "false"}),
     )
-    admin = forms.BooleanField(required=False, label="Admin access: look at devices that others hold")
+    admin = forms.BooleanField(required=False, label="Admin access: use devices held by others")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -71,9 +71,9 @@ class RowForm(Form):
         """Offer what the devices publish."""
         devices = [(kind, DEVICES[kind]) for kind in CLASSES if kind in schema.devices]
         self.fields["device"].widget = forms.Select(choices=devices)
-        profiles = [("", "any"), *((name, name) for name in schema.profiles)]
+        profiles = [("", "Any"), *((name, name) for name in schema.profiles)]
         self.fields["profile"].widget = forms.Select(choices=profiles)
-        names = [("", "no condition"), *((f"{each['type']}:{each['name']}", _example(each)) for each in _names(schema))]
+        names = [("", "No condition"), *((f"{each['type']}:{each['name']}", _example(each)) for each in _names(schema))]
         for condition in self.conditions:
             condition.fields["name"].widget = forms.Select(choices=names)
 
@@ -155,6 +155,8 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
     found = rows(values)
     for row in found:
         row.set_choices(schema)
+    if "more" in values:
+        found[-1].fields["device"].widget.attrs["autofocus"] = True
     return {
         "rows": found,
         "bind": values.get("bind", ""),
@@ -163,6 +165,7 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
         "shareable": schema.shareable,
         "is_operator": is_operator,
         "has_room": len(found) < MAX_ROWS,
+        "is_shortened": "fewer" in values,
     }
 
 

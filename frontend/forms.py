@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
@@ -35,14 +36,14 @@ LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custo
 TOKEN_LIFETIMES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
 MINUTE = "%Y-%m-%dT%H:%M"
 """As browsers send a time."""
-NO_OFFERING = "Choose what you need."
+NO_OFFERING = "Choose a GPU."
 CONSTRAINT_LABELS = {
-    "same_gpu": "all on one GPU",
-    "same_pcie_root": "all under one PCIe root",
-    "same_clique": "all in one NVLink clique",
-    "distinct_gpus": "each on a GPU of its own",
+    "same_gpu": "All on one GPU",
+    "same_pcie_root": "All under one PCIe root",
+    "same_clique": "All in one NVLink clique",
+    "distinct_gpus": "Each on a separate GPU",
 }
-STRATEGY_LABELS = {"": "no", TIME_SLICING: "by time-slicing", MPS: "by MPS"}
+STRATEGY_LABELS = {"": "No sharing", TIME_SLICING: "Time-slicing", MPS: "MPS"}
 
 
 def _hours(**options: Any) -> forms.DecimalField:
@@ -76,7 +77,7 @@ class LengthForm(Form):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
         if values.get("length") == "custom" and values.get("hours") is None and "hours" not in self.errors:
-            self.add_error("hours", "Give the hours, or choose one of the lengths.")
+            self.add_error("hours", "Enter the hours, or choose a length.")
         return values
 
     def chosen_hours(self) -> Decimal:
@@ -89,7 +90,7 @@ class RequestForm(LengthForm):
         choices=LENGTHS.items(),
         initial="8",
         widget=forms.RadioSelect,
-        help_text="Time held: what it waits, and what lies between two holds, does not count.",
+        help_text="Only time with GPUs counts. Waiting does not.",
     )
     project = forms.CharField()
     offering = forms.CharField(error_messages={"required": NO_OFFERING}, widget=forms.HiddenInput)
@@ -103,37 +104,37 @@ class RequestForm(LengthForm):
     name = forms.CharField(
         required=False,
         max_length=names.ALLOCATION_MAX,
-        help_text="Lower-case letters, digits and hyphens. Left empty, one is made.",
+        help_text="Lower-case letters, digits and hyphens. Empty: a generated name.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
     )
     priority = forms.ChoiceField(
         choices=[(name, name) for name in PRIORITIES],
         initial="normal",
         required=False,
-        help_text="Who is served first in your team's queue. Critical needs the role lead.",
+        help_text="Order in the team queue. Critical requires the role lead.",
     )
     spread = forms.BooleanField(
         required=False,
         label="Slices may be on several nodes",
-        help_text="For more than a node has, by DRA; a pod then gets one slice. Over REST: "
+        help_text="For more slices than one node has. DRA only; each pod then gets one slice. In the API: "
         "<code>constraints.spread</code>.",
     )
     constraints = forms.MultipleChoiceField(
         required=False,
-        label="Slices together",
+        label="Placement",
         choices=[(name, CONSTRAINT_LABELS[name]) for name in CONSTRAINTS],
         widget=forms.CheckboxSelectMultiple,
-        help_text="By DRA. Over REST: <code>constraints</code>.",
+        help_text="DRA only. In the API: <code>constraints</code>.",
     )
     strategy = forms.ChoiceField(
         required=False,
-        label="Your pods share a device",
+        label="Sharing between your pods",
         choices=[(name, STRATEGY_LABELS[name]) for name in ("", *STRATEGIES)],
-        help_text="Several of your pods on the devices of one claim, by DRA: shared, not isolated from each other.",
+        help_text="Several of your pods use the same devices. DRA only; the pods are not isolated from each other.",
     )
     interval = forms.ChoiceField(required=False, label="Time slice", choices=[(i, i) for i in ("", *INTERVALS)])
-    threads = forms.IntegerField(required=False, label="Threads of each, %", min_value=0, max_value=100)
-    pinned = forms.CharField(required=False, label="Memory of each", help_text="Such as 10Gi.")
+    threads = forms.IntegerField(required=False, label="MPS thread limit (%)", min_value=0, max_value=100)
+    pinned = forms.CharField(required=False, label="MPS memory limit", help_text="Such as 10Gi.")
     labels = forms.CharField(
         required=False,
         max_length=4000,
@@ -142,14 +143,12 @@ class RequestForm(LengthForm):
     )
     starts_at = forms.DateTimeField(
         required=False,
-        label="Start later, UTC",
-        help_text="Left empty, it starts as soon as it can.",
+        label="Start",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
     )
     give_up_at = forms.DateTimeField(
         required=False,
-        label="Give up at, UTC",
-        help_text="Ends then if it is not held. Left empty, it waits a week.",
+        label="Wait until",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
     )
     key = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -159,6 +158,11 @@ class RequestForm(LengthForm):
         # A select of one's own projects; whether another one may be used is the service's answer, which is 404.
         choices = [(project.slug, f"{project.slug} (team {project.team.slug})") for project in projects]
         self.fields["project"].widget = forms.Select(choices=choices)
+        zone = timezone.get_current_timezone_name()
+        self.fields["starts_at"].help_text = f"Time zone {zone}. Empty: as soon as possible."
+        self.fields[
+            "give_up_at"
+        ].help_text = f"Time zone {zone}. Without GPUs by then, the request ends. Empty: 7 days."
         self.fields |= {each.name: _labelled(each) for each in LABELLED}
 
     def clean_labels(self) -> Labels:
@@ -206,14 +210,14 @@ class ExtendForm(LengthForm):
 
 
 class TokenForm(Form):
-    name = forms.CharField(max_length=100, help_text="What uses it, such as a pipeline.")
+    name = forms.CharField(max_length=100, help_text="Who uses it, such as a pipeline.")
     scopes = forms.MultipleChoiceField(
         choices=[(scope.value, scope.value) for scope in Scope],
         initial=[Scope.READ.value],
         widget=forms.CheckboxSelectMultiple,
-        help_text="Never more than you may do yourself.",
+        help_text="A token never allows more than your own role.",
     )
-    lives = forms.ChoiceField(choices=TOKEN_LIFETIMES.items(), initial="90", label="Works for")
+    lives = forms.ChoiceField(choices=TOKEN_LIFETIMES.items(), initial="90", label="Valid for")
 
     def ttl(self) -> timedelta:
         return timedelta(days=int(self.cleaned_data["lives"]))

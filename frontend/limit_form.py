@@ -5,6 +5,7 @@ from django.http import QueryDict
 
 from allocations.limits.services import LimitSpec
 from frontend.base_form import Form
+from portal.core.reading import digest_of
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
@@ -17,26 +18,28 @@ ALL = "all"
 class LimitForm(Form):
     """A form whose choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
 
-    holder = forms.ChoiceField(label="Who")
-    scope = forms.ChoiceField(label="Of what")
+    holder = forms.ChoiceField(label="Holder")
+    scope = forms.ChoiceField(label="Scope")
     nominal = forms.IntegerField(
-        label="At once",
+        label="Quota",
         min_value=0,
         max_value=MAX_UNITS,
-        help_text="Units of a pool, slices of an offering; whole GPUs of a flavor, or of all.",
+        help_text="In units of the pool, slices of the offering, or GPUs.",
     )
     borrowing = forms.IntegerField(
         required=False,
+        label="Borrowing limit",
         initial=0,
         min_value=0,
         max_value=MAX_UNITS,
-        help_text="What may be borrowed beside it, of a pool by a department or team. Empty: as much as others lend.",
+        help_text="How much a department or team may borrow of a pool beyond its quota. Empty: unlimited.",
     )
     lending = forms.IntegerField(
         required=False,
+        label="Lending limit",
         min_value=0,
         max_value=MAX_UNITS,
-        help_text="What of it may be lent while it is not used. Empty: all of it.",
+        help_text="How much of the unused quota may be lent. Empty: all of it.",
     )
 
     def __init__(self, user: User, data: QueryDict | None) -> None:
@@ -53,6 +56,10 @@ class LimitForm(Form):
         if not is_lent:
             return holder, scope, LimitSpec(values["nominal"])
         return holder, scope, LimitSpec(values["nominal"], values["borrowing"], values["lending"])
+
+    def digest(self) -> str:
+        """Return a digest of the valid values, which tells whether a preview was of them."""
+        return digest_of([self.cleaned_data[name] for name in self.fields])
 
 
 def _holders(user: User) -> dict[str, tuple[str, Holder]]:

@@ -1,7 +1,6 @@
 """The decorator of all pages: sign-in, refusals as pages, and no private content in a cache."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
@@ -10,23 +9,21 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from allocations.reconcile import etcd_monitor
-from portal.core import clock, heartbeat
+from frontend import banners, time_zone
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
-from portal.core.reading import read_tables
-from portal.health import EXPECTED
 from portal.http import early_refusals, person_limits
 from portal.tenants.models import User
 
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
-PORTAL_BUSY = Busy("Someone else holds what is needed just now.", hint="Try again in a moment.")
+PORTAL_BUSY = Busy("Another request is changing the same data.", hint="Try again in a moment.")
 
 
 class PageRequest(HttpRequest):
@@ -46,7 +43,8 @@ class ClusterRefusal(Problem):
 
 
 def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Decorate a view for signed-in people; its exceptions become pages that say what to do.
+    """Decorate a view for signed-in people. Its times are in the reader's zone; its exceptions become pages that say
+    what to do.
 
     For htmx, signing in is a full navigation: a login form must not appear in the middle of a page.
     """
@@ -58,23 +56,28 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
             if person.htmx:
                 return HttpResponseClientRedirect(redirect_to_login(person.htmx.current_url_abs_path or "/").url)
             return redirect_to_login(request.get_full_path())
-        try:
-            _count(person)
-            response = view(person, *args, **kwargs)
-        except Problem as problem:
-            response = problem_page(person, problem)
-        except Retryable as error:
-            log.warning("page.busy", error=str(error))
-            busy = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
-            response = problem_page(person, busy)
-        except Permanent as error:
-            log.error("page.refused_by_cluster", error=str(error))
-            response = problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))
+        with timezone.override(time_zone.of_request(request)):
+            response = _respond(view, person, *args, **kwargs)
         patch_vary_headers(response, ["HX-Request"])
         return response
 
     setattr(wrapper, early_refusals.IS_LIMITED, True)
     return never_cache(wrapper)
+
+
+def _respond(view: Page[P], person: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    try:
+        _count(person)
+        return view(person, *args, **kwargs)
+    except Problem as problem:
+        return problem_page(person, problem)
+    except Retryable as error:
+        log.warning("page.busy", error=str(error))
+        busy = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
+        return problem_page(person, busy)
+    except Permanent as error:
+        log.error("page.refused_by_cluster", error=str(error))
+        return problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))
 
 
 def show(
@@ -83,7 +86,7 @@ def show(
     """Return the page, or only its ``partial`` for htmx, from one template and one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    return render(request, template, {**_banners(), **context}, status=status)
+    return render(request, template, {"banners": banners.current(), **context}, status=status)
 
 
 def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
@@ -106,16 +109,3 @@ def _count(request: PageRequest) -> None:
     if use and use.wait_s:
         early_refusals.refuse(request, f"At most {limit} pages a minute.", use.wait_s)
     person_limits.admit(request, request.user.pk)
-
-
-def _banners() -> dict[str, Any]:
-    """Return which of the portal's processes has not worked for a while, and whether etcd is full; one query."""
-    beats, refused = read_tables(heartbeat.part(), etcd_monitor.any_refused())
-    return {"silent": _stale_process(heartbeat.of_rows(beats)), "store_full": bool(refused)}
-
-
-def _stale_process(last: Mapping[str, datetime]) -> str:
-    now = clock.now()
-    return " and ".join(
-        name for name in EXPECTED if name not in last or (now - last[name]).total_seconds() > settings.STALE_S
-    )

@@ -12,9 +12,9 @@ from portal.core.errors import Invalid, Problem
 from portal.tenants.models import Department, Egress, Exposure, PodSecurity, Project, Role, Team
 
 ROLES = [
-    (Role.VIEWER.value, "viewer: reads"),
-    (Role.MEMBER.value, "member: requests too"),
-    (Role.LEAD.value, "lead: everyone's too, and members"),
+    (Role.VIEWER.value, "Viewer: can view"),
+    (Role.MEMBER.value, "Member: can also request GPUs"),
+    (Role.LEAD.value, "Lead: manages members and all requests"),
 ]
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
@@ -22,7 +22,7 @@ PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 def _slug() -> forms.CharField:
     return forms.CharField(
         max_length=40,
-        help_text="Lower-case letters, digits and hyphens. It stays for good.",
+        help_text="Lower-case letters, digits and hyphens. Cannot be changed later.",
         widget=forms.TextInput(attrs=PLAIN),
     )
 
@@ -41,7 +41,7 @@ def _team(**options: Any) -> forms.ModelChoiceField:
 
 class MemberForm(Form):
     username = forms.CharField(
-        max_length=150, help_text="As the person signs in here.", widget=forms.TextInput(attrs=PLAIN)
+        max_length=150, help_text="The name that the person signs in with.", widget=forms.TextInput(attrs=PLAIN)
     )
     role = forms.ChoiceField(choices=ROLES, initial=Role.MEMBER.value)
 
@@ -52,7 +52,7 @@ class InvitationForm(MemberForm):
     username = forms.CharField(
         max_length=254,
         label="Username or e-mail address",
-        help_text="The person accepts at sign-in. Nobody is looked up.",
+        help_text="The person can accept after signing in. The portal does not check whether the account exists.",
         widget=forms.TextInput(attrs=PLAIN),
     )
 
@@ -65,12 +65,12 @@ class InvitationForm(MemberForm):
 
 
 class DepartmentForm(Form):
-    name = _name(help_text="For people; it may change.")
+    name = _name(help_text="Display name. Can be changed later.")
     parent = _within(
         required=False,
-        label="Within",
-        empty_label="none, at the top",
-        help_text="Teams of one tree lend to each other.",
+        label="Parent department",
+        empty_label="None",
+        help_text="Teams below the same top department can lend to each other.",
     )
 
     def __init__(self, departments: QuerySet[Department], *args: Any, **kwargs: Any) -> None:
@@ -84,8 +84,11 @@ class NewDepartmentForm(DepartmentForm):
 
 
 class TeamForm(Form):
-    name = _name(help_text="For people; it may change.")
-    department = _within(empty_label=None, help_text="With which the team lends. Old costs stay where they were.")
+    name = _name(help_text="Display name. Can be changed later.")
+    department = _within(
+        empty_label=None,
+        help_text="The team lends to teams of this department. Past costs stay with the old department.",
+    )
 
     def __init__(self, departments: QuerySet[Department], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -100,28 +103,30 @@ class NewTeamForm(TeamForm):
 class ProjectForm(Form):
     """The settings of a project: those in ``editable``, or all."""
 
-    name = _name(help_text="For people; it may change.")
+    name = _name(help_text="Display name. Can be changed later.")
     pod_security = forms.ChoiceField(
         choices=[(level.value, level.value) for level in PodSecurity],
         initial=PodSecurity.RESTRICTED.value,
-        help_text="Kubernetes' Pod Security level of the namespace.",
+        help_text="Pod Security level of the namespace in Kubernetes.",
     )
     egress = forms.ChoiceField(
         choices=[(profile.value, profile.value) for profile in Egress],
         initial=Egress.NONE.value,
-        help_text="Where pods may connect to, beside their own namespace and DNS.",
+        help_text="Allowed network egress of pods, in addition to their namespace and DNS.",
     )
     exposure = forms.ChoiceField(
         choices=[
-            (Exposure.CLUSTER.value, "cluster"),
-            (Exposure.NODE_PORT.value, "a port of every node"),
-            (Exposure.LOAD_BALANCER.value, "a load balancer, or a port of every node"),
+            (Exposure.CLUSTER.value, "Inside the cluster only"),
+            (Exposure.NODE_PORT.value, "A port on every node"),
+            (Exposure.LOAD_BALANCER.value, "A load balancer, or a port on every node"),
         ],
         initial=Exposure.CLUSTER.value,
         label="Services",
-        help_text="From where the project's Services may be reached.",
+        help_text="Where the project's Services can be reached from.",
     )
-    admin_access = forms.BooleanField(required=False, label="Operators' claims may look at devices that others hold")
+    admin_access = forms.BooleanField(
+        required=False, label="Allow admin access: claims of operators can use devices held by others"
+    )
 
     def __init__(self, *args: Any, editable: Collection[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -136,14 +141,14 @@ class NewProjectForm(ProjectForm):
     slug = _slug()
     team = _team(empty_label=None)
     namespace = forms.CharField(
-        required=False, max_length=63, help_text="Left empty, that of the slug.", widget=forms.TextInput(attrs=PLAIN)
+        required=False, max_length=63, help_text="Empty: the slug.", widget=forms.TextInput(attrs=PLAIN)
     )
     adopt = forms.BooleanField(
         required=False,
-        label="The namespace is there already: adopt it",
-        help_text="An admin of the cluster lets the portal in first: "
+        label="Adopt an existing namespace",
+        help_text="First a cluster admin must allow it: "
         "<code>kubectl label namespace NAME gpu-portal.io/adopt=true</code>. "
-        "The guard only warns there, until you have it refuse.",
+        "The admission guard only warns until you change it.",
     )
     field_order = ("slug", "name", "team", "namespace", "adopt")
 

@@ -5,6 +5,7 @@ from django.urls import path
 from frontend.views import (
     allocations,
     audit,
+    banners,
     costs,
     home,
     kubeconfigs,
@@ -30,6 +31,7 @@ urlpatterns = [
     path("allocations/<uuid:id_>/extend", allocations.extend, name="extend"),
     path("allocations/<uuid:id_>/retry", allocations.retry, name="retry"),
     path("allocations/<uuid:id_>/kubeconfig", allocations.kubeconfig, name="kubeconfig"),
+    path("banners", banners.show, name="banners"),
     path("costs", costs.costs, name="costs"),
     path("kueue", kueue.kueue, name="kueue"),
     path("jobs/<uuid:uid>", queues.job, name="job"),

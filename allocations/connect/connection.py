@@ -73,7 +73,7 @@ def connect(user: User, row: Allocation, *, until: datetime | None = None) -> Co
 def pod_yaml(row: Allocation) -> str:
     """Return the example pod as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
     pod = sample_pod.build(spec_of_row.resolved_spec(row))
-    head = "# The label is what gives it the slices. Put your own image and command in.\n"
+    head = "# The label gives the pod its slices. Replace image and command with your own.\n"
     if names.POD_SLICES in pod["metadata"].get("annotations", {}):
         head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"
     return head + yaml.safe_dump(pod, sort_keys=False)
@@ -87,7 +87,7 @@ def kubectl(row: Allocation) -> str:
             "# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the pod as pod.yaml:",
             "export KUBECONFIG=$PWD/gpu-portal.kubeconfig",
             f"kubectl get gpuprojects {names.GUARD}",
-            "# Write no claim and no claim template: the pod's label gives it what is held.",
+            "# Do not write a claim or a claim template: the label gives the pod its devices.",
             "kubectl apply -f pod.yaml",
             f"kubectl get pod {pod} -o wide",
             f"kubectl delete pod {pod}",

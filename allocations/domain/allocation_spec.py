@@ -33,7 +33,7 @@ class Constraints:
     same_gpu: Annotated[bool, FieldInfo("All slices on one GPU.")] = False
     same_pcie_root: Annotated[bool, FieldInfo("All on GPUs of one PCIe root.")] = False
     same_clique: Annotated[bool, FieldInfo("All in one NVLink clique (node label nvidia.com/gpu.clique).")] = False
-    distinct_gpus: Annotated[bool, FieldInfo("Each slice on a GPU of its own.")] = False
+    distinct_gpus: Annotated[bool, FieldInfo("Each slice on a separate GPU.")] = False
 
     def __bool__(self) -> bool:
         return any(vars(self).values())

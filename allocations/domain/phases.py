@@ -113,6 +113,8 @@ class Facts:
     releasing_failed_start: bool = False
     needs_attention: bool = False
     lease: LeaseFacts | None = None
+    missing: str = ""
+    """What must be free for its quota, such as ``1 more GPU``; "" if it is not known."""
     held: bool = False
     listed: bool = False
     """Whether the admission policies let tenants' pods use it."""
@@ -152,8 +154,8 @@ def _starting(facts: Facts) -> str:
     if facts.start_by is None:
         return "Admitted by Kueue; the slices are being reserved."
     return (
-        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then it releases its quota "
-        "and queues again. If that happens, ask for fewer on one node or for another slice."
+        f"Admitted by Kueue, waiting for a device until {facts.start_by:%Y-%m-%d %H:%M:%S} UTC; then it releases its "
+        "quota and queues again. If that happens, ask for fewer on one node or for another slice."
     )
 
 
@@ -210,7 +212,7 @@ PHASES: tuple[PhaseRule, ...] = (
         Phase.LEAVING,
         lambda f: f"evicted_{_lease(f).evicted_reason.lower()}",
         lambda f: (
-            f"{_lease(f).evicted_message} Pods end at {f.leaving_until:%H:%M:%S} UTC."
+            f"{_lease(f).evicted_message} Pods end at {f.leaving_until:%Y-%m-%d %H:%M:%S} UTC."
             if f.leaving_until
             else _lease(f).evicted_message
         ),
@@ -243,9 +245,13 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: True,
         Phase.QUEUED,
         lambda f: _lease(f).pending_reason or "submitted",
-        lambda f: reasons.queued(_lease(f).pending_reason, _lease(f).pending_message).message,
+        lambda f: reasons.queued(_lease(f).pending_reason, _lease(f).pending_message, missing=f.missing).message,
     ),
 )
+
+
+DERIVED = tuple(phase for phase in Phase if any(rule.phase is phase for rule in PHASES))
+"""The phases that an allocation can have now; the others are reserved for approvals and the waitlist."""
 
 
 class Verdict(NamedTuple):

@@ -5,6 +5,7 @@ detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffi
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from allocations.domain.observed_facts import Conditions
@@ -22,26 +23,26 @@ QUEUED = {
     "submitted": Cause("Submitted to the team queue."),
     "PendingEvaluation": Cause("Kueue has not evaluated it yet."),
     "Bypassed": Cause(
-        "Kueue passes it over, since it could not admit another one like it a moment ago: what keeps that one waiting"
+        "Kueue skips it, because it could not admit another one like it a moment ago. What keeps that one waiting"
         " keeps this one too. If that one can never start, neither can this.",
         "Look in the team's queue for the one with the same GPUs, pods and priority that has another reason than this:"
         " it says whether it can ever start. Delete what cannot.",
     ),
     "WaitingForPreemptedWorkloads": Cause(
-        "Kueue takes quota back for it from others; it is admitted when they have ended."
+        "Kueue reclaims quota for it from other workloads. It is admitted when they have ended."
     ),
     "WaitingForPodsReady": Cause("Kueue waits until the pods of what it admitted before are ready."),
     "AdmissionGated": Cause(
-        "Its own annotation kueue.x-k8s.io/admission-gated-by holds it back.",
-        "Take the annotation off when it may run.",
+        "Its annotation kueue.x-k8s.io/admission-gated-by holds it back.",
+        "Remove the annotation when it may run.",
     ),
     "WaitingForQuota": Cause(
-        "The team has used its quota of it. It starts when enough of the quota is free.",
-        "Release what the team no longer needs, or ask for fewer slices or another kind.",
+        "The team has used its quota. It starts when enough of the quota is free.",
+        "Release what the team no longer needs, or request fewer slices or another kind.",
     ),
     "ExceedsMaxQuota": Cause(
-        "It asks for more than the team's quota, even when nothing else is held.",
-        "Ask for fewer, or have a lead ask an operator for a higher limit.",
+        "It requests more than the team's quota, even when nothing else is held.",
+        "Request fewer, or have a lead ask an operator for a higher limit.",
     ),
     "NoMatchingFlavor": Cause(
         "The team's queue has no quota of this kind of slice.",
@@ -90,17 +91,17 @@ ADMITTED = {
 }
 EVICTED = {
     "Preempted": Cause(
-        "Kueue takes its quota back for another.",
+        "Kueue reclaims its quota for another workload.",
         "It queues again by itself; ask within the team's own quota to keep it.",
     ),
     "PodsReadyTimeout": Cause(
-        "Its pods were not ready in time, so Kueue takes its quota back.",
+        "Its pods were not ready in time, so Kueue reclaims its quota.",
         "Look at the events of its pods: image, volumes, CPU and memory.",
     ),
     "ClusterQueueStopped": Cause("The team's queue was stopped and emptied.", OPERATOR),
     "LocalQueueStopped": Cause("The project's queue was stopped and emptied.", OPERATOR),
     "NodeFailures": Cause("A node that it ran on failed.", "It queues again by itself."),
-    "AdmissionCheck": Cause("A check of the platform took its admission back.", OPERATOR),
+    "AdmissionCheck": Cause("An admission check of the platform withdrew its admission.", OPERATOR),
     "Deactivated": Cause("It was deactivated in Kueue.", "Submit it again; if that does not help, tell an operator."),
 }
 FINISHED = {
@@ -112,13 +113,13 @@ FINISHED = {
 ENDED = {
     "ends_at": Cause("Its time is over."),
     "gave_up_waiting": Cause(
-        "It was not held by {at:%Y-%m-%d %H:%M} UTC, until when it was to wait.",
+        "It had no GPUs by {at:%Y-%m-%d %H:%M} UTC, the end of its waiting time.",
         "Ask again to wait longer, or ask for what fits now.",
     ),
 }
 SUFFIXES = {
-    "RequeuingLimitExceeded": "It was taken back too often.",
-    "MaximumExecutionTimeExceeded": "It ran for as long as it may.",
+    "RequeuingLimitExceeded": "It was evicted too often.",
+    "MaximumExecutionTimeExceeded": "It reached its maximum running time.",
 }
 PREEMPTED_FOR = (
     ("reclamation within the cohort while borrowing", "another team of the department, while both borrowed"),
@@ -126,6 +127,9 @@ PREEMPTED_FOR = (
     ("Fair Sharing within the cohort", "a fair share of what the department lends"),
     ("prioritization in the ClusterQueue", "a higher priority in the team"),
 )
+IN_UNITS = ("WaitingForQuota", "ExceedsMaxQuota")
+"""Reasons whose message from Kueue counts in units of its quotas, of which a GPU can have seven or eight."""
+_NEEDED = re.compile(r"insufficient unused quota for (?P<resource>\S+) in flavor \S+, (?P<amount>\d+) more needed")
 _SUFFIX = re.compile(r"(?P<base>\w+?)DueTo(?P<suffix>\w+)")
 
 
@@ -161,7 +165,43 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
         cause = EVICTED["Deactivated"]
         suffix = _split(evicted.get("reason", ""))[1]
         return Reason("Deactivated", _joined(cause.sentence, suffix), cause.hint)
-    return queued(pending.get("reason", ""), pending.get("message", ""), inactive=inactive)
+    message = pending.get("message", "")
+    return queued(pending.get("reason", ""), message, inactive=inactive, missing=_missing_of_job(message))
+
+
+def kueue_message(conditions: Conditions) -> str:
+    """Return Kueue's own message about a pending workload that waits for quota; "" if it has none that says more, or
+    one that names another team's queue.
+    """
+    pending = conditions.get("QuotaReserved", {})
+    message = pending.get("message", "")
+    is_shown = pending.get("status") != "True" and _split(pending.get("reason", ""))[0] in IN_UNITS
+    return message if is_shown and not message.startswith(("Bypassed", "Preempted to accommodate")) else ""
+
+
+def missing_slices(message: str, per_slice: Mapping[str, int]) -> int:
+    """Return how many slices' worth of quota is missing by Kueue's message, rounded up; 0 if it does not say.
+
+    ``per_slice`` are the units of each resource that a slice takes.
+    """
+    needed = [(match["resource"], int(match["amount"])) for match in _NEEDED.finditer(message)]
+    return max((-(-amount // per_slice[name]) for name, amount in needed if per_slice.get(name)), default=0)
+
+
+def _missing_of_job(message: str) -> str:
+    """Return what a Job waits for, such as ``1 more GPU``; "" if Kueue names no resource of NVIDIA, or several."""
+    found = {match["resource"]: int(match["amount"]) for match in _NEEDED.finditer(message)}
+    if len(found) != 1:
+        return ""
+    [(resource, amount)] = found.items()
+    domain, _, name = resource.partition("/")
+    noun = {"gpu": "GPU", "gpu.shared": "shared slice"}.get(name, f"{name} slice")
+    return more(amount, noun) if domain == "nvidia.com" else ""
+
+
+def more(count: int, noun: str) -> str:
+    """Return ``1 more GPU`` or ``2 more GPUs``; "" for none."""
+    return f"{count} more {noun}{'' if count == 1 else 's'}" if count else ""
 
 
 def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
@@ -169,8 +209,10 @@ def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
     return not reserved and _split(conditions.get("QuotaReserved", {}).get("reason", ""))[0] == "Deactivated"
 
 
-def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
-    """Return why a workload without quota is pending. ``detail`` is Kueue's message, which is not always useful."""
+def queued(reason: str, detail: str = "", *, inactive: str = "", missing: str = "") -> Reason:
+    """Return why a workload without quota is pending. ``detail`` is Kueue's message, which is not always useful;
+    ``missing`` is what must be free for it, such as ``1 more GPU``.
+    """
     base, suffix = _split(reason or "submitted")
     if base == "PendingEvaluation" and detail.startswith("Bypassed"):
         base = "Bypassed"
@@ -178,9 +220,13 @@ def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
     if base == "Suspended" and inactive:
         detail = inactive
     # A preempted workload keeps Kueue's message, which names the other team's queue, until Kueue evaluates it again.
-    if base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate")):
+    if base == "PendingEvaluation" or base in IN_UNITS or detail.startswith(("Bypassed", "Preempted to accommodate")):
         detail = ""
-    sentence = _joined(cause.sentence, suffix)
+    sentence = cause.sentence
+    if base == "WaitingForQuota" and missing:
+        verb = "is" if missing.startswith("1 ") else "are"
+        sentence = f"The team has used its quota. It starts when {missing} {verb} free."
+    sentence = _joined(sentence, suffix)
     return Reason(base, _with_detail(sentence, detail) or QUEUED["submitted"].sentence, cause.hint)
 
 
@@ -191,8 +237,8 @@ def eviction_message(reason: str, message: str) -> str:
     """
     base, suffix = _split(reason)
     if base == "Preempted":
-        preemptor = next((preemptor for cause, preemptor in PREEMPTED_FOR if cause in message), "another")
-        return f"Kueue takes its quota back for {preemptor}."
+        preemptor = next((preemptor for cause, preemptor in PREEMPTED_FOR if cause in message), "another workload")
+        return f"Kueue reclaims its quota for {preemptor}."
     return _joined(EVICTED[base].sentence, suffix) if base in EVICTED else message
 
 

@@ -12,9 +12,10 @@ from uuid import UUID
 from allocations.cluster import names
 from allocations.domain import reasons
 from allocations.domain.admission import PRIORITIES
+from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
-from allocations.models import Allocation
+from allocations.models import Allocation, MirrorObject
 from allocations.queues import job_refusals, jobs
 from allocations.queues.jobs import Job, Unfinished
 from portal.core.reading import Columns, Statement, read_tables
@@ -139,6 +140,15 @@ def full_entries(items: Collection[QueueItem]) -> dict[UUID, Entry]:
     workloads = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in items if one.is_job])
     entries = [*map(_allocation_entry, rows), *map(_job_entry, job_refusals.with_refusals(jobs.read(workloads)))]
     return {entry.id: entry for entry in entries}
+
+
+def kueue_message(row: Allocation) -> str:
+    """Return Kueue's own message about why the allocation waits for quota; "" if it does not, or says no more."""
+    if row.phase != Phase.QUEUED:
+        return ""
+    leases = MirrorObject.objects.filter(cluster=row.project.cluster_id, kind="Workload")
+    lease = leases.filter(namespace=row.project.namespace, name=names.lease(row.name)).first()
+    return reasons.kueue_message(workload_facts(lease).get("conditions", {})) if lease else ""
 
 
 def _allocation_entry(row: Allocation) -> Entry:

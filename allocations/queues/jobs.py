@@ -55,8 +55,8 @@ UNFINISHED = """
 @dataclass(frozen=True)
 class Job:
     """A queued Job. ``requests`` are the GPUs of all its pods by resource; ``offering`` is "" before its admission.
-    ``pods``: how many it wants at once (``requested``), and for how many it has quota (``admitted``, 0 before); {} if
-    its Workload was not observed since they are read.
+    ``kueue_message`` is Kueue's own about why it waits, or "". ``pods``: how many it wants at once (``requested``), and
+    for how many it has quota (``admitted``, 0 before); {} if its Workload was not observed since they are read.
 
     It is ``running`` while its pods use GPUs, and ``admitted`` while it has quota reserved and no pod uses it.
     """
@@ -69,6 +69,7 @@ class Job:
     reason: str
     message: str
     hint: str
+    kueue_message: str
     requests: Mapping[str, int]
     pods: PodCounts
     offering: str
@@ -178,6 +179,7 @@ def _job(
         reason=reason.reason,
         message=message,
         hint=reason.hint,
+        kueue_message=reasons.kueue_message(facts["conditions"]) if state is State.QUEUED else "",
         requests=facts["gpu_requests"],
         pods=facts.get("pods", {}),
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),

@@ -50,7 +50,7 @@ def _compared(cluster: str) -> Iterator[KueueObject]:
             continue
         row = rows.get((kind, name))
         if row is None:
-            yield KueueObject(cluster, kind, name, "It is not there; the portal makes it.", None, None, None, ())
+            yield KueueObject(cluster, kind, name, "It is missing. The portal creates it.", None, None, None, ())
             continue
         facts = cluster_queue_facts(row)  # a Cohort has only a spec
         observed = {**desired, "spec": facts.get("spec", {})}

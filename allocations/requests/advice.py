@@ -32,7 +32,7 @@ def warnings(
     if isolation != "none" or not (signs := _training(count, hours, purpose)):
         return []
     detail = f"This looks like training ({signs}), and {offering} is shared, not isolated. {note}"
-    hint = "For training take a slice of its own: a MIG slice or a whole GPU."
+    hint = "For training, use an isolated slice: a MIG slice or a whole GPU."
     return [ChoiceWarning("not_isolated", detail.strip(), hint)]
 
 

@@ -21,21 +21,21 @@ from allocations.queues.queue import QueuePosition
 from allocations.requests import custom_claims
 from allocations.requests.details import Detail, HeldDevice
 from allocations.requests.selectors import isolation_of, reservation, warnings
-from frontend.presenters import amounts, offerings, phases
+from frontend.presenters import amounts, claims, offerings, phases
 from frontend.presenters.phases import PhaseBadge
 from portal.tenants.access import Permissions
 from quotas.catalog.models import Isolation
 
 UNTIL = {
-    Phase.LEAVING: "Its pods end",
-    Phase.STARTING: "It waits for a device until",
-    Phase.SCHEDULED: "It starts",
-    Phase.QUEUED: "It queues again",
+    Phase.LEAVING: "Pods end",
+    Phase.STARTING: "Waits for a device until",
+    Phase.SCHEDULED: "Starts",
+    Phase.QUEUED: "Queues again",
 }
 RUNNING = (*RESERVING, Phase.SUSPENDED)
 TYPES = {
     "requested": "Requested",
-    "end": "End asked for",
+    "end": "Release requested",
     "start_failed": "Start failed",
     "extended": "Extended",
     "retried": "Queues again",
@@ -68,7 +68,7 @@ def _constraints(row: Allocation) -> str:
     """Return constraints and sharing as text; empty if there are none."""
     words = [name.replace("_", " ") for name in sorted(Constraints.from_json(row.constraints).to_json())]
     if sharing := Sharing.from_json(row.sharing).to_json():
-        words.append("shared by its pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in sharing.items()))
+        words.append("shared by pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in sharing.items()))
     return "; ".join(words)
 
 
@@ -193,8 +193,8 @@ def _card(
         id=str(row.pk),
         address=f"{start}/{row.pk}",
         badge=phases.badge(row),
-        slices=f"{row.count} × {offerings.name(row.offering)}",
-        place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
+        slices=_slices(row),
+        place=f"Position {place.position} of {place.of} in the team queue." if place else "",
         time=_time(row, now),
         cost=amounts.cost(detail.charge, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),
@@ -206,6 +206,13 @@ def _card(
     )
 
 
+def _slices(row: Allocation) -> str:
+    """Return ``2 × NVIDIA L40S``; of a custom claim what it requests, since its count is always one."""
+    if row.claim is None:
+        return f"{row.count} × {offerings.name(row.offering)}"
+    return f"{offerings.product(row.offering)}, custom claim: {claims.requested(row.claim)}"
+
+
 def _time(row: Allocation, now: datetime) -> str:
     if row.ended_at is not None:
         return f"ended {amounts.span(now - row.ended_at)} ago"
@@ -214,8 +221,8 @@ def _time(row: Allocation, now: datetime) -> str:
     time = spec_of_row.time(row)
     left = row.ends_at - now if time.left is None and row.ends_at else time.left_at(now)
     if not left or left < held_time.NONE:
-        return "its time is over"
-    return f"{amounts.span(left)} left" + ("" if row.ends_at else ", once it is held")
+        return "time is up"
+    return f"{amounts.span(left)} left" + ("" if row.ends_at else ", once active")
 
 
 def _gives_up_at(row: Allocation) -> datetime | None:

@@ -50,6 +50,11 @@ class PoolTable:
     def overcommitted(self) -> int:
         return max(0, self.nominal - self.available)
 
+    @property
+    def is_divisible(self) -> bool:
+        """Whether a GPU of it counts in two resources, so that a use is the larger of two fractions."""
+        return len(self.pool.resources) > 1
+
 
 @dataclass(frozen=True)
 class CountedLine:
@@ -105,7 +110,7 @@ def _line(
 
 
 def _bound(amount: int | None) -> str:
-    return "no bound" if amount is None else str(amount)
+    return "Unlimited" if amount is None else str(amount)
 
 
 def counted(limits: Iterable[Limit], permissions: Permissions) -> list[CountedLine]:
@@ -121,6 +126,13 @@ def counted(limits: Iterable[Limit], permissions: Permissions) -> list[CountedLi
         for row in limits
         if not row.is_enforced_by_kueue
     ]
+
+
+def sums_shares(limits: Iterable[Limit], tables: Iterable[PoolTable]) -> bool:
+    """Return whether a counted limit is in GPUs beside a quota whose use can differ from the sum of slices' shares."""
+    return any(table.is_divisible for table in tables) and any(
+        not row.is_enforced_by_kueue and row.offering_id is None for row in limits
+    )
 
 
 def _may_set(row: Limit, permissions: Permissions) -> bool:

@@ -1,5 +1,6 @@
 """An offering as a choice of the request form, and a team's headroom of it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,11 +9,13 @@ from fractions import Fraction
 from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.capacity.snapshot import Capacity
 from allocations.domain.backend_capabilities import CAPABILITIES, BackendCapabilities
+from allocations.limits.services import text, unit
 from allocations.requests import forecast, isolation
 from allocations.requests.forecast import ExpectedRelease
 from frontend.presenters import amounts
 from portal.tenants.models import Team
-from quotas.catalog.models import Isolation, Kind, Offering, Sharing
+from quotas.catalog.models import Isolation, Kind, Offering, Pool, Sharing
+from quotas.limits import names as queue_names
 
 ISOLATION = {
     Isolation.FULL: "dedicated GPU",
@@ -45,14 +48,28 @@ class Offer:
 
 
 @dataclass(frozen=True)
+class PoolUse:
+    """What a team has reserved of a pool, of its guaranteed quota; in the pool's ``unit``. ``meter`` is in per cent."""
+
+    key: str
+    used: str
+    limit: int
+    unit: str
+    meter: int
+
+
+@dataclass(frozen=True)
 class FlavorChoice:
-    """A flavor with its slices, the largest first. ``notes`` explain its shared slices, if it has any."""
+    """A flavor with its slices, the largest first. ``notes`` explain its shared slices, if it has any. ``pools`` are
+    those that several of its offerings share: what is reserved of one is not available to the others.
+    """
 
     group: str
     name: str
     product: str
     memory: str
     path: str
+    pools: list[PoolUse]
     offers: list[Offer]
     notes: list[str]
 
@@ -92,20 +109,37 @@ def _choice(
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
         path=_path(CAPABILITIES[flavor.path]),
+        pools=[pool_use(team, availability, pool) for pool in _shared_pools(rows)],
         offers=[_offer(team, availability, row, prices.get(row.key), currency, releases) for row in largest_first],
         notes=_notes(largest_first),
     )
 
 
+def _shared_pools(rows: Iterable[Offering]) -> list[Pool]:
+    """Return the pools that several of these offerings share, by key."""
+    pools = {row.pool.key: row.pool for row in rows}
+    counts = Counter(row.pool.key for row in rows)
+    return [pool for key, pool in sorted(pools.items()) if counts[key] > 1]
+
+
+def pool_use(team: Team, availability: Availability, pool: Pool) -> PoolUse:
+    """Return what the team has reserved of the pool by all offerings of it, as Kueue counts it."""
+    queue = queue_names.cluster_queue(team.slug)
+    used = availability.quotas.units_by_queue(pool).get(queue, Fraction(0))
+    limit = availability.quotas.quotas.quota(queue, pool.key).nominal
+    meter = min(100, round(100 * used / limit)) if limit else 0
+    return PoolUse(pool.key, text(used), limit, unit(pool), meter)
+
+
 def _path(backend: BackendCapabilities) -> str:
-    words = "you see which devices" if backend.names_devices else "a count, no device is named"
-    return f"by {backend.label}: {words}"
+    label = backend.label[0].upper() + backend.label[1:]
+    return f"{label}: {'you see the exact devices' if backend.names_devices else 'counted only, no device IDs'}"
 
 
 def _notes(rows: Iterable[Offering]) -> list[str]:
     """Return why slices are not isolated, and which may only be requested one by one; each sentence once."""
     found = [isolation.slice_isolation(row).note for row in rows]
-    found += [f"Of {row.key} a request gets one at a time." for row in rows if row.one_at_a_time]
+    found += [f"Request one {row.key} at a time." for row in rows if row.one_at_a_time]
     return [note for note in dict.fromkeys(found) if note]
 
 
@@ -141,7 +175,7 @@ def _node_share(offering: Offering) -> str:
     if not offering.node_share:
         return ""
     if offering.kind == Kind.CLAIM:
-        return "With CPU and memory of its node by what it takes."
+        return "With CPU and memory of its node, by the devices that match."
     return f"With {amounts.node_share(offering.node_share)} of its node."
 
 
@@ -171,7 +205,7 @@ def name(offering: Offering) -> str:
 def memory(offering: Offering) -> str:
     """Return the memory of one slice; of a shared one, what all that share it have together."""
     amount = _gib(offering.memory_mib)
-    return f"{amount} between {offering.replicas}" if amount and offering.replicas > 1 else amount
+    return f"{amount} shared by {offering.replicas}" if amount and offering.replicas > 1 else amount
 
 
 def _sentence_case(words: str) -> str:
@@ -185,9 +219,9 @@ def _gib(mib: int) -> str:
 
 def _unavailable(team: Team, capacity: Capacity, headroom: TeamHeadroom) -> str:
     if not capacity.total:
-        return "No healthy device offers it now."
+        return "No healthy device now."
     if not headroom.max_quota:
-        return f"Team {team.slug} has no quota of it; an operator can give it a limit."
+        return f"Team {team.slug} has no quota for it. Ask an operator for one."
     return ""
 
 
@@ -200,21 +234,34 @@ class HeadroomLine:
     offering: str
     product: str
     kind: str
-    used: int
     limit: int
     left: int
     borrowed: int
 
 
-def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Team, list[HeadroomLine]]]:
-    """Return what each team has of each offering that it has a limit for, by the function that admits requests."""
-    found = []
-    for team in teams:
-        sides = [(offering, availability.headroom(team, offering)) for offering in availability.fleet.offerings()]
-        rows = [
-            HeadroomLine(o.key, product(o), kind(o), side.used, side.limit, side.can_get_now, side.can_borrow)
-            for o, side in sides
-            if side.max_quota
-        ]
-        found.append((team, rows))
-    return found
+@dataclass(frozen=True)
+class PoolHeadroom:
+    """A pool's use by a team, and the team's headroom of each offering of the pool."""
+
+    use: PoolUse
+    lines: list[HeadroomLine]
+
+
+def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Team, list[PoolHeadroom]]]:
+    """Return what each team has of each offering that it has a limit for, by the function that admits requests; grouped
+    by pool.
+    """
+    return [(team, _by_pool(team, availability)) for team in teams]
+
+
+def _by_pool(team: Team, availability: Availability) -> list[PoolHeadroom]:
+    pools: dict[str, PoolHeadroom] = {}
+    for one in availability.fleet.offerings():
+        side = availability.headroom(team, one)
+        if not side.max_quota:
+            continue
+        if one.pool.key not in pools:
+            pools[one.pool.key] = PoolHeadroom(pool_use(team, availability, one.pool), [])
+        line = HeadroomLine(one.key, product(one), kind(one), side.limit, side.can_get_now, side.can_borrow)
+        pools[one.pool.key].lines.append(line)
+    return [pool for _, pool in sorted(pools.items())]

@@ -16,7 +16,7 @@ class PhaseBadge:
 
 
 BADGES = {
-    Phase.PENDING_APPROVAL: PhaseBadge("Waits for approval", "hand", "wait"),
+    Phase.PENDING_APPROVAL: PhaseBadge("Waiting for approval", "hand", "wait"),
     Phase.SCHEDULED: PhaseBadge("Scheduled", "calendar", "wait"),
     Phase.WAITLISTED: PhaseBadge("On the waitlist", "hourglass", "wait"),
     Phase.OFFERED: PhaseBadge("Offered to you", "hand", "warn"),
@@ -24,7 +24,7 @@ BADGES = {
     Phase.STARTING: PhaseBadge("Starting", "arrow-up", "move"),
     Phase.ACTIVE: PhaseBadge("Active", "check", "good"),
     Phase.LEAVING: PhaseBadge("Leaving", "alert", "warn"),
-    Phase.SUSPENDED: PhaseBadge("Needs your answer", "hand", "warn"),
+    Phase.SUSPENDED: PhaseBadge("Action needed", "hand", "warn"),
     Phase.RELEASING: PhaseBadge("Releasing", "arrow-down", "move"),
     Phase.ENDED: PhaseBadge("Ended", "square", "quiet"),
 }
@@ -41,6 +41,7 @@ ENDINGS = {
 FITS = {
     "now": PhaseBadge("Fits now", "check", "good"),
     "queue": PhaseBadge("Will queue", "hourglass", "wait"),
+    "later": PhaseBadge("Will be scheduled", "calendar", "wait"),
     "never": PhaseBadge("Does not fit", "cross", "bad"),
 }
 

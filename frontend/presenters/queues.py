@@ -43,7 +43,7 @@ def line(entry: Entry, place: QueuePosition | None = None, ahead: EntriesAhead |
         badge=JOB_BADGES[State(entry.state)] if entry.kind == "job" else BADGES[Phase(entry.state)],
         what=requests(entry.requests),
         place=f"{place.position} of {place.of}" if place else "",
-        ahead=f"{ahead.entries} before it: {requests(ahead.requests)}" if ahead and ahead.entries else "",
+        ahead=f"{ahead.entries} ahead: {requests(ahead.requests)}" if ahead and ahead.entries else "",
     )
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils import timezone
 
 from allocations.domain.allocation_spec import LABELLED
 from frontend.forms import MINUTE
@@ -34,6 +35,7 @@ class Chip:
     """An alternative that no rule refuses; ``url`` is the form filled with it."""
 
     text: str
+    starts_at: datetime | None
     price: str
     badge: PhaseBadge
     url: str
@@ -44,7 +46,9 @@ def violations(found: Iterable[Violation]) -> list[ShownViolation]:
 
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:
-    """Return the alternatives as links; ``form`` has the requested values, which each link changes where needed."""
+    """Return the alternatives as links, each once; ``form`` has the requested values, which each link changes where
+    needed.
+    """
     kept = {name: form[name] for name in KEPT if form.get(name)}
     found = []
     for other in alternatives:
@@ -53,10 +57,11 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
         query = kept | {"offering": other["offering"], "count": other["count"], "length": "custom", "hours": hours}
         at = other["starts_at"] + timedelta(minutes=1) if other["starts_at"] else None
         if at:
-            query["starts_at"] = f"{at:{MINUTE}}"
+            query["starts_at"] = f"{timezone.localtime(at):{MINUTE}}"
         found.append(
             Chip(
-                text=f"{other['count']} × {other['offering']}" + (f" from {at:%Y-%m-%d %H:%M} UTC" if at else ""),
+                text=f"{other['count']} × {other['offering']}",
+                starts_at=at,
                 price=f"{hours} h, {amounts.NOT_PRICED}"
                 if price is None
                 else f"{amounts.money(price, currency)} for {hours} h",
@@ -64,4 +69,4 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
                 url=f"{reverse('request')}?{urlencode(query)}",
             )
         )
-    return found
+    return list({chip.url: chip for chip in reversed(found)}.values())[::-1]

@@ -1,17 +1,22 @@
 """Template tags for icons, badges and times."""
 
+import re
 from datetime import UTC, datetime
 from functools import cache
+from itertools import zip_longest
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from frontend import time_zone
 from frontend.presenters.allocations import Card
 from frontend.presenters.phases import PhaseBadge
 
 register = template.Library()
+MINUTE = "2026-11-25 15:28"
+UTC_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC")
 
 
 @register.simple_tag
@@ -43,9 +48,25 @@ def action(card: Card, verb: str, symbol: str, word: str) -> SafeString:
 
 @register.simple_tag
 def moment(at: datetime | None, style: str = "minute") -> SafeString | str:
-    """Return a time in UTC, which ``page.js`` shows in the reader's zone. ``style`` is ``minute`` or ``second``."""
-    if at is None:
-        return "–"
-    utc = at.astimezone(UTC)
-    shown = f"{utc:%Y-%m-%d %H:%M:%S}" if style == "second" else f"{utc:%Y-%m-%d %H:%M}"
-    return format_html('<time datetime="{}" data-style="{}">{} UTC</time>', utc.isoformat(), style, shown)
+    """Return a time in the reader's zone, which its title names. ``style`` is ``minute`` or ``second``."""
+    return "–" if at is None else _time(at, seconds=style == "second")
+
+
+@register.filter
+def times(sentence: str) -> SafeString:
+    """Return a sentence whose times in UTC, such as ``2026-11-25 15:28 UTC``, are in the reader's zone."""
+    parts = UTC_TIME.split(sentence)
+    found = [datetime.fromisoformat(part).replace(tzinfo=UTC) for part in parts[1::2]]
+    shown = [_time(at, seconds=len(part) > len(MINUTE)) for at, part in zip(found, parts[1::2], strict=True)]
+    return format_html_join(
+        "", "{}", ((part,) for pair in zip_longest(parts[::2], shown, fillvalue="") for part in pair)
+    )
+
+
+def _time(at: datetime, *, seconds: bool) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        at.astimezone(UTC).isoformat(),
+        time_zone.title(at),
+        time_zone.words(at, seconds=seconds),
+    )

@@ -11,10 +11,10 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from allocations.connect.connection import connect, kubectl, pod_yaml
-from allocations.domain.phases import Phase
+from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.queues import queue
+from allocations.queues import entries, queue
 from allocations.requests import details, selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
@@ -26,7 +26,7 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 
 PAGE_SIZE = 25
-PHASES = [(phase.value, phases.BADGES[phase].word) for phase in Phase]
+PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
 
 
 @require_safe
@@ -83,6 +83,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     context = {
         "card": card,
         "row": row,
+        "kueue_message": entries.kueue_message(row),
         "version": current,
         "events": [event(transition, ending) for transition in selectors.timeline(row)],
         "was_phase": request.GET.get("phase", ""),
@@ -123,7 +124,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
     row = selectors.releasable(request.user, id_)
     if request.method == "POST":
         services.release(request.user, row)
-        messages.success(request, f"{row.name} is being released.")
+        messages.success(request, f"Release of {row.name} requested.")
         return redirect("allocation", row.pk)
     context = {"row": row, "card": _gpu(request, row)}
     return show(request, "frontend/release.html", context, partial="question")
@@ -141,7 +142,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
         except Invalid as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"{row.name} is now requested {spec_of_row.time(row).in_words()}.")
+            messages.success(request, f"{row.name} extended. It is now requested {spec_of_row.time(row).in_words()}.")
             return redirect("allocation", row.pk)
     context = {"row": row, "card": _gpu(request, row), "form": form}
     return show(request, "frontend/extend.html", context, partial="question", status=400 if form.is_bound else 200)
@@ -151,7 +152,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
 @page
 def retry(request: PageRequest, id_: UUID) -> HttpResponse:
     row = services.retry(request.user, selectors.get(request.user, id_))
-    messages.success(request, f"{row.name} queues again.")
+    messages.success(request, f"{row.name} is queued again.")
     return redirect("allocation", row.pk)
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
@@ -42,7 +43,7 @@ def audit(request: PageRequest) -> HttpResponse:
 
 
 def _search(fields: dict[str, str]) -> tuple[Search, dict[str, str]]:
-    """Return the search, and its parameters for REST. Days are UTC; the last one is included."""
+    """Return the search, and its parameters for REST. Days are the reader's; the last one is included."""
     since, until = _midnight(fields, "since"), _midnight(fields, "until", DAY)
     named = {name: (fields[name],) if fields[name] else () for name in NAMED}
     times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at}
@@ -52,12 +53,15 @@ def _search(fields: dict[str, str]) -> tuple[Search, dict[str, str]]:
 
 def _midnight(fields: dict[str, str], name: str, offset: timedelta = timedelta()) -> datetime | None:
     try:
-        return datetime.combine(date.fromisoformat(fields[name]), time(), UTC) + offset if fields[name] else None
+        if not fields[name]:
+            return None
+        day = date.fromisoformat(fields[name]) + offset
+        return datetime.combine(day, time(), timezone.get_current_timezone()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise Invalid({name: ["Give a day as 2026-11-30."]}) from error
+        raise Invalid({name: ["Enter a day as 2026-11-30."]}) from error
 
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise Invalid({"older": ["Follow the links; the address of a page is not made by hand."]})
+        raise Invalid({"older": ["This page does not exist. Use the links below the table."]})
     return int(text)

@@ -4,6 +4,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from allocations.queues import jobs
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours
@@ -79,6 +80,12 @@ def costs(request: PageRequest) -> HttpResponse:
 
 def _names(request: PageRequest, aggregate: str, found: Costs) -> dict[str, tuple[str, str]]:
     if aggregate == "allocation":
-        rows = selectors.visible(request.user).filter(pk__in=[row.name for row in found.rows])
-        return {str(row.pk): (f"{row.project.slug} / {row.name}", reverse("allocation", args=[row.pk])) for row in rows}
+        ids = [row.name for row in found.rows]
+        rows = selectors.visible(request.user).filter(pk__in=ids)
+        own = jobs.read(jobs.rows(access.visible_projects(request.user)).filter(facts__job__uid__in=ids))
+        return {
+            **{id_: (f"Job {id_}, deleted", "") for id_ in ids},
+            **{str(row.pk): (f"{row.project.slug} / {row.name}", reverse("allocation", args=[row.pk])) for row in rows},
+            **{str(one.uid): (f"{one.project.slug} / Job {one.name}", reverse("job", args=[one.uid])) for one in own},
+        }
     return {"__unallocated__": (UNKNOWN.get(aggregate, "not known"), "")}

@@ -34,8 +34,10 @@ def index(request: PageRequest) -> HttpResponse:
     departments = list(usage.quotas.departments) if sees_all else []
     rows = list(limit_services.visible(user).order_by("id"))
     holders: list[Department | Team] = [*departments, *teams]
+    tables = shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders)
     context = {
-        "tables": shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders),
+        "tables": tables,
+        "sums_shares": shown.sums_shares(rows, tables),
         "counted": shown.counted(rows, access.permissions_of(user)),
         "competing": shown.competing(holders, policies()),
         "loans": shown.loans(lending.current_loans(user, usage)),
@@ -54,7 +56,7 @@ def remove(request: PageRequest, id_: int) -> HttpResponse:
     row = limit_services.get_to_change(request.user, id_)
     if request.method == "POST":
         limit_services.remove_limit(request.user, row)
-        messages.success(request, f"{row.holder} has no limit of {row.scope} any more.")
+        messages.success(request, f"Limit of {row.holder} for {row.scope} removed.")
         return redirect("limits")
     return show(request, "frontend/remove_limit.html", {"row": row}, partial="question")
 
@@ -62,18 +64,21 @@ def remove(request: PageRequest, id_: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def change(request: PageRequest) -> HttpResponse:
-    """Fill in a limit, preview the change, and apply it. Nothing changes before the second step."""
+    """Fill in a limit, preview the change, and apply it. What is applied is what was previewed: the button that applies
+    carries the digest of the previewed values, and other values are previewed again.
+    """
     user = request.user
     form = LimitForm(user, request.POST or request.GET or None)
     context: dict[str, Any] = {"form": form, "effect": None}
     if form.is_bound and form.is_valid():
         holder, scope, wanted = form.limit()
         try:
-            if request.method == "POST" and "confirm" in request.POST:
+            if request.method == "POST" and request.POST.get("confirm") == form.digest():
                 row = limit_services.set_limit(user, holder, scope, wanted)
-                messages.success(request, f"{row.holder} may now hold {row.nominal} of {row.scope}.")
+                messages.success(request, f"Limit of {row.holder} for {row.scope} is now {row.nominal}.")
                 return redirect("limits")
             context["effect"] = limit_services.effect(user, holder, scope, wanted)
+            context |= {"digest": form.digest(), "is_changed": "confirm" in request.POST}
         except Invalid as problem:
             form.add_problem(problem)
     status = 400 if request.method == "POST" and form.errors else 200

@@ -47,7 +47,7 @@ def accept(request: PageRequest, invitation_id: int) -> HttpResponse:
     except Refused as problem:
         messages.error(request, f"{problem.detail} {problem.hint}")
         return redirect("me")
-    messages.success(request, f"You are {made.role} of {made.team.slug}.")
+    messages.success(request, f"You are now {made.role} of {made.team.slug}.")
     return redirect("me")
 
 
@@ -56,7 +56,7 @@ def accept(request: PageRequest, invitation_id: int) -> HttpResponse:
 def decline(request: PageRequest, invitation_id: int) -> HttpResponse:
     """Decline an invitation."""
     invitations.decline(request.user, invitation_id)
-    messages.success(request, "You declined the invitation.")
+    messages.success(request, "Invitation declined.")
     return redirect("me")
 
 
@@ -69,7 +69,7 @@ def revoke(request: PageRequest, token_id: int) -> HttpResponse:
         raise NotVisible("The token")
     if request.method == "POST":
         services.revoke_token(request.user, token_id, actor=request.user.username)
-        messages.success(request, f"The token {token.name} no longer works.")
+        messages.success(request, f"Token {token.name} revoked.")
         return redirect("me")
     return show(request, "frontend/revoke.html", {"token": token}, partial="question")
 

@@ -29,7 +29,7 @@ def project(request: PageRequest, slug: str) -> HttpResponse:
 
     def change(values: dict[str, Any]) -> str:
         organization.change_project(request.user, row, **values)
-        return f"The project {row.slug} is as you said."
+        return f"Project {row.slug} saved."
 
     form = ProjectForm(request.POST or None, initial=known, editable=settings)
     return form_page(request, form, change, words)
@@ -43,14 +43,14 @@ def move(request: PageRequest, slug: str) -> HttpResponse:
 
     def act(values: dict[str, Any]) -> str:
         transfer.move(request.user, row, values["team"])
-        return f"{row.slug} belongs to {row.team.slug}."
+        return f"Project {row.slug} moved to team {row.team.slug}."
 
     words = {
         "title": f"Move {row.slug}",
-        "button": "Move it",
+        "button": "Move project",
         "back": "/tenants",
-        "lead": f"The people of {row.team.slug} leave the namespace, and the new team's come in. Nothing may be held "
-        "or queued in it. What it used stays in the books of the old team.",
+        "lead": f"Members of {row.team.slug} lose access to the namespace, and members of the new team get it. The "
+        "project must have no active or queued GPUs. Past costs stay with the old team.",
     }
     return form_page(request, MoveForm(row, editable.teams(request.user), request.POST or None), act, words)
 
@@ -63,7 +63,7 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
     form = ArchiveForm(row, request.POST if request.method == "POST" else None)
     if form.is_valid():
         project_archive.archive(request.user, row)
-        messages.success(request, f"{row.slug} is archived. What it held is given back now.")
+        messages.success(request, f"Project {row.slug} archived. Its allocations are being released.")
         return redirect("tenants")
     ends = project_archive.preview(request.user, row)
     saved = held_per_hour(ends.per_hour, ends.currency, ends.unpriced)
@@ -76,7 +76,7 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
 def unarchive(request: PageRequest, slug: str) -> HttpResponse:
     row = access.project_for(request.user, slug)
     project_archive.unarchive(request.user, row)
-    messages.success(request, f"{row.slug} is in use again.")
+    messages.success(request, f"Project {row.slug} restored.")
     return redirect("tenants")
 
 
@@ -87,8 +87,9 @@ def guard(request: PageRequest, slug: str) -> HttpResponse:
     row = access.project_for(request.user, slug)
     if request.method == "POST":
         adopt.set_guard(request.user, row, request.POST.get("guard", ""))
-        does = "refuses" if row.guard == Guard.ENFORCE else "warns of"
-        messages.success(request, f"The guard of {row.namespace} now {does} what goes around the portal.")
+        does = "refuses" if row.guard == Guard.ENFORCE else "only warns about"
+        done = f"The admission guard of {row.namespace} now {does} pods that use GPUs without the portal."
+        messages.success(request, done)
         return redirect("guard", row.slug)
     context = {"project": row, "waiting": adopt.refused_pods(request.user, row)}
     return show(request, "frontend/guard.html", context)

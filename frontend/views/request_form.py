@@ -33,7 +33,10 @@ from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
 EMPTY_SUMMARY: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
-ALREADY_REQUESTED = "This was asked already; here it is. For another one, open Request anew."
+ALREADY_REQUESTED = "This request was already submitted. To request another allocation, open Request again."
+RELOADS = ("check", "more", "fewer")
+"""Buttons that show the form again and send nothing; without scripts they post it, since it has a token."""
+NOT_IN_ADDRESS = ("csrfmiddlewaretoken", "key")
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
 DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
@@ -44,7 +47,8 @@ def request_form(request: PageRequest) -> HttpResponse:
     """Show the form, filled from the address; or send the request, and redirect to the allocation."""
     projects = _projects(request)
     if request.method == "POST":
-        return _send(request, projects)
+        is_reload = any(name in request.POST for name in RELOADS)
+        return redirect(_address(request.POST)) if is_reload else _send(request, projects)
     values = _values(request, projects)
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
     response = _page(request, projects, form, values)
@@ -56,10 +60,18 @@ def request_form(request: PageRequest) -> HttpResponse:
 def preview(request: PageRequest) -> HttpResponse:
     """Show what the form's values would get and cost, decided by the same rules; a part of the form's page."""
     if not request.htmx:
-        return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
+        return redirect(_address(request.GET))
     projects = _projects(request)
     values = _values(request, projects)
     return show(request, "frontend/request_form.html", _preview(request, projects, values), partial="answer")
+
+
+def _address(values: QueryDict) -> str:
+    """Return the address of the form filled with the values, without what must not be in an address."""
+    query = values.copy()
+    for name in NOT_IN_ADDRESS:
+        query.pop(name, None)
+    return f"{reverse('request')}?{query.urlencode()}"
 
 
 def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
@@ -77,7 +89,7 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    messages.success(request, ALREADY_REQUESTED if is_replayed else "Asked for. This page follows it.")
+    messages.success(request, ALREADY_REQUESTED if is_replayed else "Request submitted. This page updates by itself.")
     return redirect("allocation", id_)
 
 
@@ -145,7 +157,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {
         "seen": seen,
-        "badge": phases.FITS[seen.fits],
+        "badge": phases.FITS["later" if seen.period.starts_at and seen.fits != "never" else seen.fits],
         "per_hour": amounts.money(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,

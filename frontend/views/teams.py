@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend.pages import PageRequest, page, show
@@ -62,8 +63,9 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
 
 def _said(made: Membership | Invitation) -> str:
     if isinstance(made, Membership):
-        return f"{made.user.username} is {made.role} of {made.team.slug}."
-    return f"{made.invitee} is invited as {made.role} of {made.team.slug}, until {made.expires_at:%-d %B %Y}."
+        return f"{made.user.username} is now {made.role} of {made.team.slug}."
+    until = timezone.localtime(made.expires_at)
+    return f"{made.invitee} invited as {made.role} of {made.team.slug}, until {until:%-d %B %Y}."
 
 
 @require_POST
@@ -75,7 +77,7 @@ def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpRespons
     if found is None:
         raise NotVisible("The invitation")
     invitations.withdraw(request.user, invitation_id)
-    messages.success(request, f"The invitation of {found.invitee} is withdrawn.")
+    messages.success(request, f"Invitation of {found.invitee} withdrawn.")
     return redirect("team", row.slug)
 
 
@@ -89,6 +91,6 @@ def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
         raise NotVisible(f"The member {username} of {slug}")
     if request.method == "POST":
         members.remove(request.user, row, username)
-        messages.success(request, f"{username} is no longer in {row.slug}.")
+        messages.success(request, f"{username} removed from {row.slug}.")
         return redirect("team", row.slug)
     return show(request, "frontend/remove.html", {"team": row, "membership": membership}, partial="question")

@@ -53,9 +53,9 @@ def new_department(request: PageRequest) -> HttpResponse:
 
     def make(values: dict[str, Any]) -> str:
         made = organization.create_department(request.user, values["slug"], values["name"], values["parent"])
-        return f"The department {made.slug} is there."
+        return f"Department {made.slug} created."
 
-    words = {"title": "New department", "button": "Make it", "back": "/tenants"}
+    words = {"title": "New department", "button": "Create department", "back": "/tenants"}
     return form_page(request, form, make, words)
 
 
@@ -66,9 +66,9 @@ def new_team(request: PageRequest) -> HttpResponse:
 
     def make(values: dict[str, Any]) -> str:
         made = organization.create_team(request.user, values["department"], values["slug"], values["name"])
-        return f"The team {made.slug} is there. Give it a lead, and limits."
+        return f"Team {made.slug} created. Next, add a lead and set limits."
 
-    words = {"title": "New team", "button": "Make it", "back": "/tenants"}
+    words = {"title": "New team", "button": "Create team", "back": "/tenants"}
     return form_page(request, form, make, words)
 
 
@@ -83,10 +83,10 @@ def new_project(request: PageRequest) -> HttpResponse:
         options = {"namespace": values["namespace"], "is_adopted": values["adopt"], **form.settings()}
         made = organization.create_project(user, team, slug, name, **options)
         if made.adopted:
-            return f"The project {slug} adopts {made.namespace}. Its guard warns until you have it refuse."
-        return f"The project {slug} is there."
+            return f"Project {slug} created in the existing namespace {made.namespace}. Its admission guard only warns."
+        return f"Project {slug} created."
 
-    return form_page(request, form, make, {"title": "New project", "button": "Make it", "back": "/tenants"})
+    return form_page(request, form, make, {"title": "New project", "button": "Create project", "back": "/tenants"})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -99,7 +99,7 @@ def department(request: PageRequest, slug: str) -> HttpResponse:
 
     def change(values: dict[str, Any]) -> str:
         organization.change_department(request.user, row, values)
-        return f"The department {row.slug} is as you said."
+        return f"Department {row.slug} saved."
 
     words = {"title": f"Department {row.slug}", "button": "Save", "back": "/tenants"}
     return form_page(request, form, change, words)
@@ -115,7 +115,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
 
     def change(values: dict[str, Any]) -> str:
         organization.change_team(request.user, row, values)
-        return f"The team {row.slug} is as you said."
+        return f"Team {row.slug} saved."
 
     words = {"title": f"Team {row.slug}", "button": "Save", "back": "/tenants"}
     return form_page(request, form, change, words)

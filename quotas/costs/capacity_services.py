@@ -104,7 +104,7 @@ def check_node_cost(
 ) -> dict[str, Any]:
     """Return the values of the row if such a cost may be set; else raise Invalid or Refused, saying what may be."""
     if per == NodeCost.Per.GPU and split is not None:
-        raise Invalid({"split": ["The cost of a GPU is not split. Leave it empty, or give the cost per node."]})
+        raise Invalid({"split": ["The cost of a GPU is not split. Leave split out, or give the cost per node."]})
     by = split or PRESETS["gpus"]
     values = {
         "per": per,

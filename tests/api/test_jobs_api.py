@@ -112,7 +112,7 @@ def test_a_job_that_kueue_deactivated_has_ended_and_nobody_waits_behind_it(membe
     job("train", project.namespace)
     rows = {row["name"]: row for row in client(member).get("/api/v1/jobs").json()["results"]}
     assert (rows["over"]["state"], rows["over"]["queue"]) == ("failed", None)
-    assert "for as long as it may" in client(member).get(f"/api/v1/jobs/{uid}").json()["message"]
+    assert "reached its maximum running time" in client(member).get(f"/api/v1/jobs/{uid}").json()["message"]
     assert rows["train"]["queue"] == {"position": 1, "of": 1}
 
 

@@ -1,10 +1,16 @@
 """A person's journey through the pages, with scripts and without, by mouse and by keyboard."""
 
+import re
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
+from portal.core import clock, heartbeat
+from portal.core.models import Heartbeat
 from quotas.catalog.models import Flavor
 from tests.support.browser import PHONE, sign_in
 from tests.support.pages import held, in_phase, requested
@@ -86,6 +92,20 @@ def test_a_refusal_offers_what_works_with_one_click(open_page, member):
     expect(page.locator("#preview")).to_contain_text("Fits now")
 
 
+def test_the_button_of_a_long_summary_stays_in_sight(open_page, member):
+    page = sign_in(open_page(viewport={"width": 1280, "height": 480}), member)
+    page.goto("/request")
+    page.get_by_role("radio", name="l40s/whole").check()
+    page.get_by_label("Slices", exact=True).fill("5")
+    expect(page.locator("#instead")).to_contain_text("Team vision may hold 4 slices")
+    page.get_by_text("API request").click()
+    button = page.get_by_role("button", name="Request", exact=True)
+    assert page.locator(".summary").evaluate("summary => summary.clientHeight > innerHeight")
+    for top in (0, 200, 10_000):
+        page.evaluate(f"scrollTo(0, {top})")
+        expect(button).to_be_in_viewport(ratio=1)
+
+
 def test_a_double_click_asks_once(open_page, member):
     page = sign_in(open_page(), member)
     page.goto("/request")
@@ -95,6 +115,33 @@ def test_a_double_click_asks_once(open_page, member):
     assert Allocation.objects.count() == 1
 
 
+def test_times_are_in_the_readers_zone_from_the_first_page_on(open_page, member, project):
+    row = held(requested(member, project, name="training"))
+    page = sign_in(open_page(timezone_id="Asia/Tokyo"), member)
+    page.goto(f"/allocations/{row.pk}")
+    ends_at = page.locator("#live time").first
+    assert row.ends_at is not None
+    local = row.ends_at.astimezone(ZoneInfo("Asia/Tokyo"))
+    expect(ends_at).to_have_text(f"{local:%Y-%m-%d %H:%M}")
+    expect(ends_at).to_have_attribute("title", re.compile(r"Asia/Tokyo \(UTC\+09:00\)"))
+    expect(page.locator("main")).not_to_contain_text(" UTC")
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (timedelta(hours=2, minutes=1), ", in 2 h"),
+        (timedelta(minutes=5, seconds=30), ", in 5 min"),
+        (timedelta(days=3, minutes=1), ", in 3 d"),
+    ],
+)
+def test_a_countdown_is_in_hours_and_minutes(open_page, member, project, left, words):
+    row = in_phase(held(requested(member, project)), Phase.LEAVING, "evicted_preempted", phase_until=clock.now() + left)
+    page = sign_in(open_page(), member)
+    page.goto(f"/allocations/{row.pk}")
+    expect(page.locator("[data-countdown]")).to_contain_text(words)
+
+
 def test_a_dialog_is_opened_and_left_by_keyboard(open_page, member, project):
     held(requested(member, project, name="training"))
     page = sign_in(open_page(), member)
@@ -102,7 +149,7 @@ def test_a_dialog_is_opened_and_left_by_keyboard(open_page, member, project):
     release.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
-    expect(page.get_by_role("link", name="Keep it")).to_be_focused()
+    expect(page.get_by_role("link", name="Back")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(release).to_be_focused()
@@ -114,6 +161,24 @@ def test_the_first_tab_leads_past_the_navigation(open_page, member):
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
+
+
+def test_a_banner_goes_when_its_cause_is_gone(open_page, member):
+    Heartbeat.objects.filter(name="worker").update(at=clock.now() - timedelta(hours=1))
+    page = sign_in(open_page(), member)
+    page.goto("/costs")
+    expect(page.locator("#banners")).to_contain_text("Its worker did not report for a while.")
+    heartbeat.beat("worker")
+    expect(page.locator("#banners")).not_to_contain_text("did not report")
+
+
+def test_the_menu_moves_nothing_of_the_page(open_page, member):
+    page = sign_in(open_page(), member)
+    places = "[...document.querySelectorAll('h1, .brand, .menu summary')].map((one) => one.getBoundingClientRect().y)"
+    before = page.evaluate(places)
+    page.locator(".menu summary").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    assert page.evaluate(places) == before
 
 
 def test_the_theme_is_kept(open_page, member):

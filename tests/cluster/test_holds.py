@@ -101,7 +101,7 @@ def test_what_does_not_fit_now_queues_and_is_admitted_when_another_leaves(projec
     second = request_slices(member, project, "l40s/whole", 1)
     eventually(lambda: reason(second) == "WaitingForQuota")
     assert second.phase == Phase.QUEUED
-    assert second.message.startswith("The team has used its quota of it")
+    assert second.message.startswith("The team has used its quota. It starts when ")
     ended(member, first)
     wait_for(second, Phase.ACTIVE)
 

@@ -46,7 +46,6 @@ def test_an_interval_carries_who_held_what_and_the_evidence():
     row = UsageInterval.objects.values().get()
     assert row == {
         "key": KEY,
-        "labels": {},
         "holder_id": ALLOCATION,
         "slot": "slot",
         "start": hour(1),

@@ -4,18 +4,20 @@ import hashlib
 import tomllib
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
 
 from allocations.domain.phases import Phase
-from portal.core import clock
+from portal.core import clock, heartbeat
 from portal.tenants import services as tenants
 from quotas.catalog.sync import sync
 from tests.support.gpu_facts import plugin_node
 from tests.support.pages import HTMX, browser_of, ended, held, in_phase, requested, text
 from tests.support.people import person
-from tests.support.quotas import cluster, found, l40s_nodes
+from tests.support.queued import job
+from tests.support.quotas import cluster, found, l40s_nodes, used
 
 pytestmark = pytest.mark.django_db
 
@@ -52,8 +54,8 @@ def test_sign_in_works_and_says_what_is_wrong(client, member):
 
 def test_home_without_anything_offers_the_request(fleet, browser):
     page = text(browser.get("/"))
-    assert "You hold no GPU, and wait for none." in page
-    assert "What team vision may hold" in page
+    assert "You have no active or queued GPUs." in page
+    assert "Team quota: vision" in page
 
 
 def test_home_of_who_is_in_no_team_says_so(fleet):
@@ -69,7 +71,7 @@ def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fle
     assert "4.40 EUR" in page
     assert "2.20 EUR per hour" in page
     assert "6 h left" in page
-    assert "Place 1 of 1 in the team&#x27;s queue." in page
+    assert "Position 1 of 1 in the team queue." in page
 
 
 def test_home_needs_the_same_queries_for_one_allocation_and_for_twelve(
@@ -130,6 +132,15 @@ def test_a_poll_that_finds_nothing_new_costs_few_queries_and_swaps_nothing(
     assert "portal:tick" not in page, "what has ended is not asked for again"
 
 
+def test_what_was_said_of_a_request_goes_once_its_phase_changes(fleet, member, project, browser):
+    row = requested(member, project)
+    gone = '<div id="messages" hx-swap-oob="innerHTML"></div>'
+    poll = f"/allocations/{row.pk}?phase=queued&usable=0"
+    assert gone not in text(browser.get(poll, headers=HTMX))
+    held(row)
+    assert gone in text(browser.get(poll, headers=HTMX))
+
+
 def test_a_poll_brings_new_costs_each_minute(fleet, member, project, browser):
     row = held(requested(member, project))
     with clock.frozen(clock.now()) as now:
@@ -147,6 +158,17 @@ def test_costs_add_up_by_whatever_they_are_summed(fleet, member, project, browse
         table = browser.get(f"/costs?window=today&aggregate={aggregate}").context["table"]
     assert str(table.total) == "1.10"
     assert sum(line.cost for line in table.lines) == table.total
+
+
+def test_costs_by_allocation_name_jobs(fleet, project, browser):
+    now = clock.now().replace(hour=12)
+    known, deleted = job("train", project.namespace), uuid4()
+    for uid in (known, deleted):
+        used(now - timedelta(hours=1), now, allocation=uid)
+    with clock.frozen(now):
+        page = text(browser.get("/costs?window=today&aggregate=allocation"))
+    assert f'<a href="/jobs/{known}">vision-train / Job train</a>' in page
+    assert f"Job {deleted}, deleted" in page
 
 
 def test_costs_of_other_teams_are_not_shown(fleet, member, project, other_team):
@@ -191,9 +213,19 @@ def test_the_chosen_theme_is_rendered_by_the_server(client):
 
 
 def test_a_page_says_when_the_portal_itself_is_behind(fleet, browser):
-    assert "The portal is behind" not in text(browser.get("/"))
+    assert "The portal is delayed" not in text(browser.get("/"))
     with clock.frozen(clock.now() + timedelta(seconds=settings.STALE_S + 5)):
-        assert "nothing was heard of its worker and watcher" in text(browser.get("/"))
+        page = browser.get("/")
+        assert "Its worker and watcher did not report for a while." in text(page)
+        poll = f"/banners?v={page.context['banners'].version}"
+        assert browser.get(poll, headers=HTMX).status_code == 204
+        heartbeat.beat("worker")
+        assert "Its watcher did not report for a while." in text(browser.get(poll, headers=HTMX))
+        heartbeat.beat("watcher")
+        part = text(browser.get(poll, headers=HTMX))
+        assert 'id="banners"' in part
+        assert "did not report" not in part
+        assert browser.get("/banners")["Location"] == "/"
 
 
 def test_what_does_not_exist_is_a_page_with_ways_on(fleet, browser):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 def test_an_allocation_by_device_plugin_says_count_and_never_pretends_a_device(fleet, member, project, browser):
     page = text(browser.get(f"/allocations/{held(requested(member, project)).pk}"))
-    assert "Kubernetes names no device there." in page
+    assert "Slices are counted only, so there are no device IDs." in page
     assert "UUID" not in page
 
 
@@ -25,7 +25,7 @@ def test_an_allocation_says_what_its_pods_may_ask_for_in_all_until_it_has_ended(
     assert "CPU and memory" not in text(browser.get(f"/allocations/{row.pk}"))
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
     page = text(browser.get(f"/allocations/{row.pk}"))
-    assert "Up to 30.3 CPU and 246 GiB of memory for all its pods, at most 32 pods at once." in page
+    assert "Up to 30.3 CPU and 246 GiB of memory for all pods, at most 32 pods at once." in page
     ended(row)
     assert "CPU and memory" not in text(browser.get(f"/allocations/{row.pk}"))
 
@@ -75,7 +75,7 @@ def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
     assert "<html" not in question, "a dialog gets the question alone"
     assert "<html" in text(browser.get(f"/allocations/{row.pk}/release"))
     after = browser.post(f"/allocations/{row.pk}/release", follow=True)
-    assert "training is being released." in text(after)
+    assert "Release of training requested." in text(after)
     assert "Releasing" in text(after)
     row.refresh_from_db()
     assert row.desired == "released"
@@ -83,10 +83,10 @@ def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
 
 def test_what_waits_has_hours_and_no_end_yet(fleet, member, project, browser):
     page = text(browser.get(f"/allocations/{requested(member, project).pk}"))
-    assert "8 h left, once it is held" in page
-    assert "8 hours held; what it waits does not count" in page
-    assert "once its hours were held" in page
-    assert "if it is not held by then" in page
+    assert "8 h left, once active" in page
+    assert "8 hours held; waiting does not count" in page
+    assert "after the requested time" in page
+    assert "<dt>Waits until</dt>" in page
 
 
 def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, browser):
@@ -94,7 +94,7 @@ def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, brows
     assert row.ends_at is not None
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert f'<dt>Ends</dt><dd><time datetime="{row.ends_at.isoformat()}"' in page
-    assert "Gives up" not in page
+    assert "Waits until" not in page
 
 
 def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, project, browser):
@@ -113,7 +113,7 @@ def test_what_leaves_counts_down_to_when_its_pods_end(fleet, member, project, br
     row = in_phase(requested(member, project), Phase.LEAVING, "evicted_preempted", "Taken back.", phase_until=until)
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert f'data-countdown="{until.isoformat()}"' in page
-    assert "Its pods end" in page
+    assert "Pods end" in page
 
 
 def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
@@ -121,7 +121,7 @@ def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
         requested(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", needs_attention=True
     )
     assert "Try again" in text(browser.get("/"))
-    assert "queues again." in text(browser.post(f"/allocations/{row.pk}/retry", follow=True))
+    assert "is queued again." in text(browser.post(f"/allocations/{row.pk}/retry", follow=True))
     assert browser.post(f"/allocations/{row.pk}/retry").status_code == 409
 
 
@@ -134,7 +134,11 @@ def test_the_list_is_filtered_by_its_address(fleet, member, team, project, brows
     assert names(browser.get("/allocations?project=vision-dev")) == {"theirs"}
     assert names(browser.get("/allocations?phase=ended")) == {"theirs"}
     assert names(browser.get("/allocations?phase=live")) == {"mine"}
-    assert "No allocation matches the filters." in text(browser.get("/allocations?phase=offered"))
+    page = text(browser.get("/allocations"))
+    assert '<option value="suspended">' in page
+    for reserved in ("pending_approval", "waitlisted", "offered"):
+        assert reserved not in page, "no rule gives this phase"
+    assert "No allocation matches the filters." in text(browser.get("/allocations?phase=scheduled"))
 
 
 def names(response) -> set[str]:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from allocations.models import Allocation
+from frontend.presenters.claims import requested
 from quotas.catalog.models import Flavor
 from tests.support.claim_rows import h100_node
 from tests.support.pages import HTMX, browser_of, text
@@ -41,7 +42,7 @@ def test_the_fields_are_there_once_a_claim_is_chosen(browser):
 
 def test_its_share_of_cpu_and_memory_follows_what_it_takes(browser):
     Flavor.objects.update(node_cpu_millicores=23_000, node_memory_mib=240_000, node_pods=28)
-    assert "With CPU and memory of its node by what it takes." in text(browser.get("/request"))
+    assert "With CPU and memory of its node, by the devices that match." in text(browser.get("/request"))
     part = text(
         browser.get(
             "/request/preview", ASK | {ROWS: "1", "row-0-device": "mig", "row-0-profile": "3g.40gb"}, headers=HTMX
@@ -65,6 +66,29 @@ def test_two_gpus_below_one_root(browser):
     assert claim["requests"] == [{"device": "gpu", "count": 2}]
     assert claim["constraints"] == [{"match_attribute": ROOT}]
     assert claim["built"]["units"] == {"gpu-portal.io/compute-slices": 14, "gpu-portal.io/memory-slices": 16}
+
+
+def test_the_page_of_a_claim_says_what_it_requests(browser):
+    claim_of(browser, **{ROWS: "2", "row-0-count": "2", "row-1-device": "mig", "row-1-profile": "3g.40gb"})
+    row = Allocation.objects.get()
+    words = "NVIDIA H100 80GB HBM3, custom claim: 2 × whole GPU, 1 × MIG slice 3g.40gb"
+    for path in ("/", f"/allocations/{row.pk}", f"/allocations/{row.pk}/release"):
+        page = text(browser.get(path))
+        assert words in page
+        assert "1 × NVIDIA H100" not in page
+    assert "custom claim: 2 × whole GPU" in text(browser.get("/allocations"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({}, "1 × whole GPU"),
+        ({"count": "all"}, "all whole GPUs of a node"),
+        ({"alternatives": [{"count": 2}, {"device": "mig"}]}, "2 × whole GPU or 1 × MIG slice"),
+    ],
+)
+def test_a_claim_in_words(request_, words):
+    assert requested({"requests": [request_]}) == words
 
 
 def test_conditions_alternatives_tolerations_and_sharing(browser):

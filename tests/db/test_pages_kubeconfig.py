@@ -15,10 +15,10 @@ def test_it_lists_every_project_that_the_person_reaches_with_the_role_there(team
     member = person(team)
     services.add_member(other_team, member, "viewer")
     page = text(browser_of(member).get(PAGE))
-    assert "keeps nobody in or out" in page
-    assert "queue Jobs, run pods on what is held" in page
+    assert "It is no restriction." in page
+    assert "Can queue Jobs and run pods on active allocations" in page
     assert "language-chat" in page
-    assert "read, but no Secrets" in page
+    assert "Can view everything except Secrets" in page
 
 
 def test_the_teams_page_leads_members_and_viewers_there_and_operators_not(team, project):

@@ -4,12 +4,20 @@ from fractions import Fraction
 
 import pytest
 
+from allocations.models import MirrorObject
 from allocations.queues import lending
 from tests.support.fleet import allocate, fleet
+from tests.support.observed import mirror_lease
 from tests.support.people import person
 from tests.support.queued import job
 
 pytestmark = pytest.mark.django_db
+UNUSED = {
+    "status": "False",
+    "reason": "WaitingForQuota",
+    "message": "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed",
+    "at": "",
+}
 
 
 @pytest.fixture
@@ -26,7 +34,7 @@ def test_the_queue_shows_who_waits_why_and_what_helps(client, member, project):
     text = client.get("/queues/vision").content.decode()
     assert f"/allocations/{row.pk}" in text
     assert f"/jobs/{uid}" in text
-    assert "own Job in" in text
+    assert "Job in" in text
     assert "Release what the team no longer needs" in text
     assert "Kueue does not answer" in text
 
@@ -50,11 +58,28 @@ def test_a_poll_brings_the_rows_alone(client, member):
 def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_cluster_is_away(client, member, project):
     uid = job("train", project.namespace)
     text = client.get(f"/jobs/{uid}").content.decode()
-    assert "Place 1 of 1" in text
+    assert "Position 1 of 1" in text
     assert "2 × nvidia.com/gpu" in text
     assert "GPU-hours reserved" in text
     assert "GPU-hours used by its pods" in text
-    assert "whether its pods are refused is not known now" in text
+    assert "refused pods cannot be shown" in text
+
+
+def test_kueues_own_words_about_a_job_are_in_a_disclosure(client, member, project):
+    uid = job("train", project.namespace, conditions={"QuotaReserved": UNUSED})
+    text = client.get(f"/jobs/{uid}").content.decode()
+    assert "<p>The team has used its quota. It starts when 1 more GPU is free.</p>" in text
+    assert f"<details><summary>Message from Kueue</summary><p><code>{UNUSED['message']}</code>" in text
+    assert "1 more needed" not in client.get("/queues/vision").content.decode()
+
+
+def test_kueues_own_words_about_an_allocation_are_in_a_disclosure(client, member, project):
+    row = allocate(member, project, name="first")
+    mirror_lease(row)
+    MirrorObject.objects.update(facts={"conditions": {"QuotaReserved": UNUSED}})
+    text = client.get(f"/allocations/{row.pk}").content.decode()
+    assert f"<details><summary>Message from Kueue</summary><p><code>{UNUSED['message']}</code>" in text
+    assert "Message from Kueue" not in client.get(f"/allocations/{allocate(member, project).pk}").content.decode()
 
 
 def test_another_teams_queue_and_job_are_not_there(client, member, other_team, project):

@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 
 from allocations.models import Allocation
+from frontend.presenters.phases import FITS
+from frontend.presenters.refusals import chips
 from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.services import create_project
@@ -14,6 +16,7 @@ from quotas.catalog.models import Flavor, Pool
 from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
+from tests.support.claim_rows import h100_node
 from tests.support.gpu_facts import divisible_gpu, dra_node, plugin_node, slices_of
 from tests.support.pages import HTMX, browser_of, held, requested, text
 from tests.support.people import person
@@ -54,7 +57,7 @@ def test_cards_say_price_capacity_and_headroom(fleet, browser):
     page = text(browser.get("/request"))
     assert "NVIDIA L40S" in page
     assert "1.10 EUR per hour" in page
-    assert "4 of 4 free. Your team uses 0 of 2: <strong>2 to get now</strong>" in page
+    assert "<strong>2 available to you now</strong> · 4 of 4 free · team limit 2" in page
 
 
 def test_cards_say_what_of_its_node_goes_with_a_slice(fleet, browser):
@@ -72,10 +75,21 @@ def test_the_preview_says_what_of_its_node_goes_with_all_slices(fleet, browser):
     assert "With 30.3 CPU and 246 GiB of memory for its pods." in part
 
 
+def test_pages_say_what_is_used_of_a_pool_that_offerings_share(team, project, member, browser):
+    h100_node(team, 8)
+    held(requested(member, project, "h100/mig-3g.40gb", 4))
+    page = text(browser.get("/request"))
+    assert "Team vision uses 2 of 8 GPUs of <code>h100/slices</code>. All slices of this pool share them." in page
+    assert "<strong>6 available to you now</strong> · 8 of 8 free · team limit 8" in page
+    home = text(browser.get("/"))
+    assert "<code>h100/slices</code> 2 of 8 GPUs used" in home
+    assert "These offerings share the pool." in home
+
+
 def test_what_cannot_be_had_stays_in_sight_disabled_and_with_the_reason(fleet, browser):
     page = browser.get("/request")
     offer = next(o for choice in page.context["choices"] for o in choice.offers if o.key.startswith("t4/"))
-    assert offer.unavailable == "Team vision has no quota of it; an operator can give it a limit."
+    assert offer.unavailable == "Team vision has no quota for it. Ask an operator for one."
     assert "Shared, not isolated" in text(page)
     assert f'value="{offer.key}" disabled' in text(page)
 
@@ -104,6 +118,41 @@ def test_without_scripts_a_button_shows_the_same_preview(fleet, browser):
     page = text(browser.get("/request", form(browser, count="2", check="1")))
     assert "Fits now" in page
     assert "17.60 EUR" in page
+
+
+@pytest.mark.parametrize("button", ["check", "more", "fewer"])
+def test_without_scripts_the_token_of_the_form_does_not_get_into_an_address(fleet, browser, button):
+    sent = form(browser, count="2", csrfmiddlewaretoken="secret", **{button: "1"})
+    answer = browser.post("/request", sent)
+    assert answer.status_code == 302
+    assert "csrfmiddlewaretoken" not in answer["Location"]
+    assert "key=" not in answer["Location"]
+    assert "count=2" in answer["Location"]
+    assert "17.60 EUR" in text(browser.get(answer["Location"]))
+    assert not Allocation.objects.exists()
+    assert "csrfmiddlewaretoken" not in browser.get("/request/preview", sent)["Location"]
+
+
+def test_no_button_of_the_form_sends_it_by_get(fleet, browser):
+    assert "formmethod" not in text(browser.get("/request"))
+
+
+def test_the_preview_of_a_later_start_says_when_it_starts(fleet, browser):
+    query = {"project": "vision-train", "offering": "l40s/whole", "count": "2", "length": "8"}
+    start = clock.now() + timedelta(hours=2)
+    later = text(browser.get("/request/preview", query | {"starts_at": f"{start:%Y-%m-%dT%H:%M}"}, headers=HTMX))
+    assert "Will be scheduled" in later
+    assert "Fits now" not in later
+    assert "within seconds" not in later
+    assert f'Starts <time datetime="{start:%Y-%m-%dT%H:%M}:00+00:00"' in later
+    assert "Starts within seconds." in text(browser.get("/request/preview", query, headers=HTMX))
+
+
+def test_an_alternative_is_shown_once(settings):
+    one = {"offering": "l40s/whole", "count": 1, "hours": "8", "starts_at": None, "price": "8.80", "fits": "now"}
+    shown = chips([one, one | {"fits": "queue"}, one | {"count": 2}], {"project": "vision-train"}, "EUR")
+    assert [chip.text for chip in shown] == ["1 × l40s/whole", "2 × l40s/whole"]
+    assert shown[0].badge == FITS["now"]
 
 
 def test_a_request_leads_to_its_page_which_shows_it_queued(fleet, browser):
@@ -136,7 +185,7 @@ def test_the_same_form_sent_twice_asks_once(fleet, browser, name):
     row = Allocation.objects.get()
     assert first["Location"] == f"/allocations/{row.pk}"
     assert again.redirect_chain == [(f"/allocations/{row.pk}", 302)]
-    assert "This was asked already; here it is." in text(again)
+    assert "This request was already submitted." in text(again)
 
 
 def test_a_form_without_a_key_of_ours_asks_each_time(fleet, browser):
@@ -187,11 +236,11 @@ def test_a_refusal_lists_all_that_binds_and_links_what_would_work(fleet, browser
 @pytest.mark.parametrize(
     ("values", "field", "words"),
     [
-        ({"offering": ""}, "offering", "Choose what you need."),
+        ({"offering": ""}, "offering", "Choose a GPU."),
         ({"count": "0"}, "count", "greater than or equal to 1"),
         ({"count": "many"}, "count", "whole number"),
         ({"count": "1000000"}, "count", "less than or equal to 1024"),
-        ({"length": "custom"}, "hours", "Give the hours"),
+        ({"length": "custom"}, "hours", "Enter the hours"),
         ({"length": "custom", "hours": "-1"}, "hours", "greater than or equal to 0.01"),
         ({"length": "custom", "hours": "NaN"}, "hours", "Enter a number"),
         ({"name": "Not a label"}, "name", "lower-case letters"),
@@ -218,7 +267,7 @@ def test_an_unknown_offering_is_not_found(fleet, browser):
 def test_who_may_only_look_is_told_whom_to_ask(fleet, team, project):
     lead = person(team, "lead")
     viewer = browser_of(person(team, "viewer"))
-    assert f"Who can give it: {lead.username}" in text(viewer.get("/request"))
+    assert f"Ask for it: {lead.username}" in text(viewer.get("/request"))
     refused = viewer.post(
         "/request", {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     )
@@ -270,15 +319,15 @@ def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, br
     query = {"project": "vision-train", "offering": "t4/shared", "count": "1", "length": "8", "purpose": "fine-tune it"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
     assert "Warning" in part
-    assert "For training take a slice of its own" in part
-    assert "Instead, with one click" in part
+    assert "For training, use an isolated slice" in part
+    assert "Available alternatives" in part
 
 
 def test_it_says_that_hours_are_held_and_when_it_gives_up(fleet, browser):
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
-    assert "its time counts while it is held" in part
-    assert "If it is not held by" in part
+    assert "Its time counts only while the GPUs are held." in part
+    assert "If they are not held by" in part
 
 
 def test_a_time_to_give_up_is_sent_with_the_form(fleet, browser):
@@ -290,10 +339,10 @@ def test_a_time_to_give_up_is_sent_with_the_form(fleet, browser):
 def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member, project):
     holder = held(requested(member, project, count=2))
     assert holder.ends_at is not None
-    assert f'one about <time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
+    assert f'next expected <time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     [chip] = browser.get("/request", query).context["chips"]
-    assert f"from {holder.ends_at:%Y-%m-%d}" in chip.text
+    assert chip.starts_at == holder.ends_at + timedelta(minutes=1)
     page = browser.get(chip.url)
     sent = form(browser, length="custom", hours="8", starts_at=page.context["form"]["starts_at"].value())
     browser.post("/request", sent)

@@ -31,14 +31,14 @@ def test_a_lead_invites_who_accepts_changes_the_role_and_removes_the_person(team
     browser, newcomer = browser_of(lead), person()
     name = newcomer.username
     invited = text(browser.post("/teams/vision", {"username": name, "role": "viewer"}, follow=True))
-    assert f"{name} is invited as viewer of vision" in invited
+    assert f"{name} invited as viewer of vision" in invited
     assert "Withdraw" in invited
     assert not Membership.objects.filter(user=newcomer).exists()
     own = browser_of(newcomer)
     assert f"{lead.username} invites you to team vision as viewer" in text(own.get("/"))
     assert "Invitations" in text(own.get("/me"))
     row = Invitation.objects.get()
-    assert "You are viewer of vision." in text(own.post(f"/me/invitations/{row.pk}/accept", follow=True))
+    assert "You are now viewer of vision." in text(own.post(f"/me/invitations/{row.pk}/accept", follow=True))
     browser.post("/teams/vision", {"username": name, "role": "member"})
     assert Membership.objects.get(user=newcomer).role == "member"
     assert f"Remove {name} from vision?" in text(browser.get(f"/teams/vision/members/{name}/remove"))
@@ -68,7 +68,7 @@ def test_an_invitation_is_declined_or_withdrawn(team, lead):
 def test_an_operator_adds_a_member_at_once(team, operator):
     newcomer = person()
     page = text(operator.post("/teams/vision", {"username": newcomer.username, "role": "viewer"}, follow=True))
-    assert f"{newcomer.username} is viewer of vision." in page
+    assert f"{newcomer.username} is now viewer of vision." in page
     assert "Add a member" in page
 
 
@@ -117,7 +117,7 @@ def test_what_keeps_an_archived_projects_namespace_is_shown_with_the_command_tha
     page = text(operator.get("/tenants"))
     assert "example.com/stay in 1 resource instances" in page
     command = f"kubectl patch <kind> <name> -n {NAMESPACE} --type=merge -p "
-    assert f"To free it: <code>{escape(command)}{escape(FINALIZERS_OUT)}</code>" in page
+    assert f"To remove what blocks it: <code>{escape(command)}{escape(FINALIZERS_OUT)}</code>" in page
 
 
 def test_an_auditor_reads_the_tree_and_finds_nothing_to_press(lead, project):
@@ -183,7 +183,7 @@ def test_without_its_slug_no_project_is_archived(operator, project, typed):
 
 def test_an_archived_project_can_be_taken_into_use_again(operator, project):
     structure.archive_project(project, actor="operator")
-    assert "Use again" in text(operator.get("/tenants"))
+    assert "Restore" in text(operator.get("/tenants"))
     operator.post("/projects/vision-train/unarchive")
     project.refresh_from_db()
     assert project.archived_at is None

@@ -72,7 +72,7 @@ def test_the_page_of_an_ended_allocation_says_that_it_is_not_priced(unpriced, br
 
 
 def test_extending_says_that_an_hour_is_not_priced(unpriced, browser):
-    assert "An hour is not priced." in text(browser.get(f"/allocations/{unpriced.pk}/extend"))
+    assert "It has no price." in text(browser.get(f"/allocations/{unpriced.pk}/extend"))
 
 
 def test_the_page_of_a_job_says_that_it_is_not_priced(noon, project, browser):

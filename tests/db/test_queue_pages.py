@@ -125,7 +125,7 @@ def test_a_page_that_cannot_be_shows_the_first(client, wait, query):
 def test_a_page_after_the_last_says_so_and_leads_back(client, wait):
     wait(FEW)
     text = client.get("/queues/vision?waiting=51").content.decode()
-    assert "None from 51 on; 5 in all" in text
+    assert "Nothing from 51 on. 5 in total" in text
     assert 'href="?holding=1&amp;waiting=1"' in text
     assert body(client, pending_from=51)["pending"] == []
 

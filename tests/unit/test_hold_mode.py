@@ -48,6 +48,28 @@ def kinds(wanted: DesiredState) -> list[str]:
     return [manifest["kind"] for manifest in wanted.objects]
 
 
+UNUSED = "insufficient unused quota for {} in flavor h100, {} more needed"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "missing"),
+    [
+        (WHOLE, UNUSED.format("gpu-portal.io/memory-slices", 8), "1 more GPU is"),
+        (replace(L40S, count=3), UNUSED.format("nvidia.com/gpu", 2), "2 more GPUs are"),
+        (replace(WHOLE, kind="mig"), UNUSED.format("gpu-portal.io/compute-slices", 14), "2 more slices are"),
+        (WHOLE, "Bypassed scheduling evaluation", "enough of the quota is"),
+    ],
+)
+def test_what_waits_for_quota_is_told_what_must_be_free_in_slices(
+    spec: ResolvedSpec, message: str, missing: str
+) -> None:
+    condition = {"status": "False", "reason": "WaitingForQuota", "message": message, "at": NOW.isoformat()}
+    waits = replace(lease(), facts={"conditions": {"QuotaReserved": condition}, "cluster_queue": ""})
+    situation, _ = look([waits], 1, spec=spec)
+    said = derive(situation.facts).message
+    assert said == f"The team has used its quota. It starts when {missing} free."
+
+
 class TestEviction:
     HELD = (lease(evicted_s=100), claim(), holder(), pod())
 
@@ -74,13 +96,17 @@ class TestEviction:
 
     def test_the_reservation_is_given_back_when_nothing_is_left(self) -> None:
         _, wanted = look(self.HELD[:1], 161)
-        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
+        assert wanted.status == [
+            ReleaseReservation(LEASE, "Preempted", "Kueue reclaims its quota for another workload.")
+        ]
 
     def test_what_holds_nothing_yet_gets_no_notice(self) -> None:
         situation, wanted = look(self.HELD[:1], 100)
         assert situation.evict_at == at(100)
         assert not situation.is_granted
-        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
+        assert wanted.status == [
+            ReleaseReservation(LEASE, "Preempted", "Kueue reclaims its quota for another workload.")
+        ]
 
     def test_slices_whose_lease_is_new_get_the_same_time_to_be_admitted(self) -> None:
         made_again = lease(admitted=False)

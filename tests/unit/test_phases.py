@@ -62,7 +62,7 @@ def test_times_that_have_come_hold_nothing_back() -> None:
 def test_an_eviction_counts_down_in_words() -> None:
     verdict = derive(replace(NOTHING, held=True, lease=EVICTED, leaving_until=LATER))
     assert verdict.until == LATER
-    assert verdict.message == "Preempted by another. Pods end at 12:05:00 UTC."
+    assert verdict.message == "Preempted by another. Pods end at 2026-03-01 12:05:00 UTC."
 
 
 @pytest.mark.parametrize(

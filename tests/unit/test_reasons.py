@@ -7,6 +7,7 @@ from allocations.domain.observed_facts import Condition
 from allocations.domain.reasons import EVICTED, FINISHED, QUEUED, explain
 
 DETAIL = "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
+UNUSED = "insufficient unused quota for gpu-portal.io/{}-slices in flavor h100, {} more needed"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: 5c0f, JobUID: UNKNOWN) due to {};"
     " preemptor path: /dept-research/team-secret; preemptee path: /dept-research/team-vision"
@@ -40,9 +41,39 @@ def test_what_can_be_done_is_said_where_something_waits_for_quota(reason: str) -
     assert explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False).hint
 
 
-def test_kueues_own_words_follow_where_they_say_more() -> None:
-    message = explain({"QuotaReserved": condition("WaitingForQuota", DETAIL, "False")}, reserved=False).message
-    assert message == f"{QUEUED['WaitingForQuota'].sentence} Kueue: {DETAIL}"
+def test_a_job_that_waits_for_quota_is_told_what_must_be_free_and_never_in_units() -> None:
+    found = explain({"QuotaReserved": condition("WaitingForQuota", DETAIL, "False")}, reserved=False)
+    assert found.message == "The team has used its quota. It starts when 1 more GPU is free."
+    sevenths = DETAIL.replace("nvidia.com/gpu", "gpu-portal.io/compute-slices").replace("1 more", "8 more")
+    found = explain({"QuotaReserved": condition("WaitingForQuota", sevenths, "False")}, reserved=False)
+    assert found.message == QUEUED["WaitingForQuota"].sentence
+    mig = DETAIL.replace("nvidia.com/gpu", "nvidia.com/mig-1g.10gb").replace("1 more", "2 more")
+    found = explain({"QuotaReserved": condition("WaitingForQuota", mig, "False")}, reserved=False)
+    assert found.message == "The team has used its quota. It starts when 2 more mig-1g.10gb slices are free."
+
+
+@pytest.mark.parametrize(
+    ("message", "slices"),
+    [
+        (f"{UNUSED.format('compute', 7)}", 1),
+        (f"{UNUSED.format('memory', 8)}", 1),
+        (f"{UNUSED.format('compute', 14)}, {UNUSED.format('memory', 17)}", 3),
+        ("insufficient unused quota for cpu in flavor h100, 3 more needed", 0),
+        ("Bypassed scheduling evaluation", 0),
+    ],
+)
+def test_units_that_kueue_misses_are_told_as_slices(message: str, slices: int) -> None:
+    per_slice = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
+    assert reasons.missing_slices(message, per_slice) == slices
+
+
+def test_kueues_own_message_is_kept_beside_unless_it_names_another_queue() -> None:
+    waits = {"QuotaReserved": condition("WaitingForQuota", DETAIL, "False")}
+    assert reasons.kueue_message(waits) == DETAIL
+    preempted = {"QuotaReserved": condition("WaitingForQuota", PREEMPTED.format("x"), "False")}
+    assert reasons.kueue_message(preempted) == ""
+    assert reasons.kueue_message({"QuotaReserved": condition("QuotaReserved", "reserved")}) == ""
+    assert reasons.kueue_message({}) == ""
 
 
 def test_kueues_bypass_says_nothing_more() -> None:
@@ -59,13 +90,13 @@ def test_a_stopped_queue_tells_its_own_cause() -> None:
 def test_a_cause_in_the_suffix_is_told_in_words() -> None:
     found = explain({"Evicted": condition("DeactivatedDueToRequeuingLimitExceeded")}, reserved=True)
     assert found.reason == "evicted_deactivated"
-    assert found.message == "It was deactivated in Kueue. It was taken back too often."
+    assert found.message == "It was deactivated in Kueue. It was evicted too often."
 
 
 @pytest.mark.parametrize(("cause", "whom"), reasons.PREEMPTED_FOR)
 def test_a_preemption_tells_its_cause_and_never_the_other_team(cause: str, whom: str) -> None:
     found = explain({"Evicted": condition("Preempted", PREEMPTED.format(cause))}, reserved=True)
-    assert found.message == f"Kueue takes its quota back for {whom}."
+    assert found.message == f"Kueue reclaims its quota for {whom}."
     assert "secret" not in "".join(found)
 
 
@@ -87,7 +118,7 @@ def test_what_kueue_took_out_of_its_queue_for_good_tells_why() -> None:
     ran_out = condition("DeactivatedDueToMaximumExecutionTimeExceeded")
     found = explain({"Evicted": ran_out, "QuotaReserved": condition("Deactivated", "", "False")}, reserved=False)
     assert found.reason == "Deactivated"
-    assert found.message == "It was deactivated in Kueue. It ran for as long as it may."
+    assert found.message == "It was deactivated in Kueue. It reached its maximum running time."
     assert found.hint
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import former_holds, hold_quota, lease
+from allocations.domain import reasons
 from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapshot, has_finished
 from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
@@ -75,6 +76,7 @@ def assess(
         releasing_failed_start=releasing_failed_start,
         needs_attention=intent.needs_attention,
         lease=the_lease,
+        missing=_missing(spec, the_lease),
         held=bool(held),
         listed=is_listed(spec, snapshot),
         claim_deleted=backend.is_claim_deleted(spec, snapshot),
@@ -97,6 +99,16 @@ def assess(
         evict_at=evict_at,
         snapshot=snapshot,
     )
+
+
+def _missing(spec: ResolvedSpec, the_lease: LeaseFacts) -> str:
+    """Return what must be free for the lease's quota, such as ``1 more GPU``; "" if it is not known, or for a claim,
+    which has no slices.
+    """
+    if spec.claim_spec is not None:
+        return ""
+    count = reasons.missing_slices(the_lease.pending_message, spec.requests)
+    return reasons.more(count, "GPU" if spec.kind == "whole" else "slice")
 
 
 def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> datetime | None:

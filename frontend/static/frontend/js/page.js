@@ -1,4 +1,4 @@
-// What a page gains with scripts: dialogs instead of pages, times in one's own zone, copy buttons, focus on errors.
+// What a page gains with scripts: dialogs instead of pages, the zone of times, copy buttons, focus on errors.
 "use strict";
 (() => {
   const dialog = document.getElementById("dialog");
@@ -11,17 +11,10 @@
     dialog.close();
   });
 
-  const STYLES = {
-    minute: { dateStyle: "medium", timeStyle: "short" },
-    second: { dateStyle: "medium", timeStyle: "medium" },
-  };
-  function showTimes(root) {
-    for (const time of root.querySelectorAll("time[data-style]")) {
-      time.title = time.textContent;
-      time.textContent = new Intl.DateTimeFormat(undefined, STYLES[time.dataset.style]).format(new Date(time.dateTime));
-      time.removeAttribute("data-style");
-    }
-  }
+  // The server shows times in this zone.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `timezone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
 
   function addCopyButtons(root) {
     if (!navigator.clipboard) return;
@@ -40,17 +33,22 @@
     }
   }
 
+  // As the server says it: the two largest units, and seconds in the last hour.
+  function inWords(seconds) {
+    const minutes = Math.floor(seconds / 60);
+    const units = [[Math.floor(minutes / 1440), "d"], [Math.floor(minutes / 60) % 24, "h"], [minutes % 60, "min"]];
+    if (minutes < 60) units.push([seconds % 60, "s"]);
+    return units.filter(([number]) => number).slice(0, 2).map((unit) => unit.join(" ")).join(" ") || "0 s";
+  }
   function countDown() {
     for (const left of document.querySelectorAll("[data-countdown]")) {
       const seconds = Math.max(0, Math.round((new Date(left.dataset.countdown) - Date.now()) / 1000));
-      const [minutes, rest] = [Math.floor(seconds / 60), String(seconds % 60).padStart(2, "0")];
-      left.textContent = seconds < 24 * 3600 ? `, in ${minutes}:${rest}` : "";
+      left.textContent = `, in ${inWords(seconds)}`;
     }
   }
   setInterval(countDown, 1000);
 
   function enhance(root) {
-    showTimes(root);
     countDown();
     addCopyButtons(root);
   }

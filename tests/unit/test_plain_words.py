@@ -1,0 +1,121 @@
+"""Pages and messages speak in the field's words: none of these phrases, which the portal once used, comes back."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("frontend", "allocations", "quotas", "portal")
+PHRASES = {
+    "to get now": "available now",
+    "May borrow": "Borrowing limit",
+    "May lend": "Lending limit",
+    "What it comes to": "Summary",
+    "The same over REST": "API request",
+    "Asked for. This page follows it": "Request submitted. This page updates by itself.",
+    "Who competes how": "Fair sharing and preemption",
+    "Takes back from others": "Reclaims from other teams",
+    "Pushes out of its own queue": "Preempts within its queue",
+    " is there.": "created.",
+    "as you said": "Saved.",
+    "Make it": "Create",
+    "Make a token": "Create token",
+    "has asked for a GPU yet": "No allocations yet.",
+    "seen gone": "until they are released",
+    "You hold no GPU": "You have no active or queued GPUs.",
+    "What team ": "Team quota: vision",
+    "Who waits in": "Team queue",
+    "if held to the end": "if you keep it the full time",
+    "Its time runs from now": "The clock starts now",
+    "Think twice": "Warning",
+    "A fault of one": "A crash in one workload can stop the others.",
+    "a count, no device is named": "Counted only, no device IDs",
+    "you see which devices": "You see the exact devices",
+    "a card of its own": "Dedicated GPU",
+    "GPU of its own": "Each on a separate GPU",
+    "Own DRA claim": "Custom device claim (DRA)",
+    "Your own claim": "Custom device claim (DRA)",
+    "Where slices stand": "Placement and sharing",
+    "as they come": "No constraint",
+    "each with another {{": "all different X",
+    "Threads of each": "MPS thread limit (%)",
+    "Without the last": "Remove last request",
+    "with one click": "Available alternatives",
+    "The slices are held.": "Your GPUs are ready.",
+    "stand here": "Devices appear here once assigned.",
+    "Use it": "Connect",
+    "A pod that runs as it is": "Example pod",
+    "Shown by": "Source: Workload …",
+    "End asked for": "Release requested by ada",
+    "Released by a person": "Released by ada",
+    "Leave it": "Cancel",
+    "Keep it": "Cancel",
+    "takes its quota back": "reclaims its quota",
+    "Handed to the queue": "Submitted to the team queue.",
+    "enough of it is given back": "Starts when 1 more GPU is free.",
+    "Has quota now": "Running",
+    "How it stands": "Details",
+    "At once": "Quota",
+    "no bound": "Unlimited",
+    "Look what it does": "Preview changes",
+    "Set it<": "Apply",
+    "Take away": "Remove",
+    "are promised": "allocated to teams",
+    "counted from the request on": "Project and member limits also count queued requests.",
+    "viewer: reads": "Viewer: can view",
+    "lead: everyone's too": "Lead: manages members and all requests",
+    "It stays for good": "Cannot be changed later.",
+    "Did what": "Action",
+    "To what": "Target",
+    ">From where": "Source",
+    "as they should be": "in sync",
+    "put back within a sweep": "Manual changes are reverted automatically.",
+    "Guard of ": "Admission guard: X",
+    ">Tenants<": "Organization",
+    "hardly meant": "probably unintended",
+    "whatever becomes of them": "guarantees processing",
+}
+"""A phrase of the past, and the field's words for it."""
+IN_TEXT = re.compile(r"\s")
+"""Only a string with a space is a sentence or a label; others are names."""
+
+
+def templates() -> Iterator[tuple[Path, str]]:
+    for path in sorted(ROOT.glob("*/**/templates/**/*.html")):
+        yield path, path.read_text(encoding="utf-8")
+
+
+def strings(path: Path) -> str:
+    """Return the module's strings without its docstrings, one a line; of an f-string its fixed parts."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs]
+    return "\n".join(text for text in found if isinstance(text, str) and IN_TEXT.search(text))
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield path, strings(path)
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    scripts = [(path, path.read_text(encoding="utf-8")) for path in sorted((ROOT / "frontend/static").rglob("js/*.js"))]
+    return {str(path.relative_to(ROOT)): text for path, text in [*templates(), *modules(), *scripts]}
+
+
+def test_it_reads_what_people_read(texts: dict[str, str]) -> None:
+    assert "Your GPUs are ready." in texts["allocations/domain/phases.py"]
+    assert "Team quota: " in texts["frontend/templates/frontend/home.html"]
+    assert "Return" not in texts["frontend/poll_version.py"], "no docstring"
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_no_page_and_no_message_has_a_phrase_of_the_past(phrase: str, texts: dict[str, str]) -> None:
+    found = [path for path, text in texts.items() if phrase in text]
+    assert not found, f"{phrase!r}: say {PHRASES[phrase]!r}"
