@@ -120,6 +120,7 @@ def test_times_are_in_the_readers_zone_from_the_first_page_on(open_page, member,
     page = sign_in(open_page(timezone_id="Asia/Tokyo"), member)
     page.goto(f"/allocations/{row.pk}")
     ends_at = page.locator("#live time").first
+    assert row.ends_at is not None
     local = row.ends_at.astimezone(ZoneInfo("Asia/Tokyo"))
     expect(ends_at).to_have_text(f"{local:%Y-%m-%d %H:%M}")
     expect(ends_at).to_have_attribute("title", re.compile(r"Asia/Tokyo \(UTC\+09:00\)"))
