@@ -61,7 +61,10 @@ def measure(rounds: int, series: Callable[[Call, Call, int], tuple[list[float], 
 def _questions() -> dict[str, Question]:
     department = tenants.create_department("bench", "Bench")
     member, auditor = person(tenants.create_team(department, TEAM, TEAM)), person(platform_role="auditor")
-    api, all_teams = (Client(headers={"Authorization": f"Bearer {_token(user)}"}) for user in (member, auditor))
+    api, all_teams = (
+        Client(SERVER_NAME="127.0.0.1", headers={"Authorization": f"Bearer {_token(user)}"})
+        for user in (member, auditor)
+    )
     holder = UsageInterval.objects.filter(team=TEAM).order_by("key").values_list("holder_id", flat=True)[0]
     month, year = ({"start": start, "end": end, "team": TEAM} for start, end in (DECEMBER, (MONTHS[0], END)))
     return {

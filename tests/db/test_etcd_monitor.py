@@ -83,7 +83,7 @@ def test_every_page_says_that_the_cluster_takes_no_change(team):
     browser = browser_of(person(team))
     assert "etcd" not in text(browser.get("/"))
     find_full("local/platform")
-    assert "The cluster's store (etcd) is full" in browser.get("/").content.decode().replace("&#x27;", "'")
+    assert "its store (etcd) is full" in text(browser.get("/"))
 
 
 def test_who_asks_over_rest_is_told_why_it_cannot_be_done_now():
