@@ -28,6 +28,8 @@ from tests.support.quotas import attribution
 
 BATCH = 1000
 SEEN = {"kind": "bench"}
+Record = Callable[[], object]
+"""Records BATCH intervals that are prepared."""
 AT = datetime(2025, 12, 1, tzinfo=UTC)
 PER_SECOND, GPUS, PER_GPU = 200, 800, 90
 """Each GPU is held so often in the hour that is rolled up: 72,000 intervals, a tenth of what PER_SECOND makes."""
@@ -50,9 +52,9 @@ def measure() -> dict[str, Any]:
     """Return intervals a second, and how long an hour takes to roll up; what is recorded is taken back."""
     with transaction.atomic():
         found = {
-            "usage": _beside_insert(UsageInterval, _record_usage),
-            "capacity": _beside_insert(CapacityInterval, _record_capacity),
-            "foreign use": _beside_insert(ForeignUse, _record_foreign_use),
+            "usage": _beside_insert(UsageInterval, _usage),
+            "capacity": _beside_insert(CapacityInterval, _capacity),
+            "foreign use": _beside_insert(ForeignUse, _foreign_use),
         }
         transaction.set_rollback(True)
     with transaction.atomic():
@@ -61,33 +63,34 @@ def measure() -> dict[str, Any]:
     return {"recorded": found, "rolled_up": rolled_up}
 
 
-def _record_usage(name: str) -> None:
+def _usage(name: str) -> Record:
     at = clock.now()
-    metering.open_intervals(
-        [Begin(uuid4(), uuid4(), f"{LOCAL}/{name}/{n}", at, attribution(), 1, SEEN) for n in range(BATCH)]
-    )
+    begins = [Begin(uuid4(), uuid4(), f"{LOCAL}/{name}/{n}", at, attribution(), 1, SEEN) for n in range(BATCH)]
+    return lambda: metering.open_intervals(begins)
 
 
-def _record_capacity(name: str) -> None:
+def _capacity(name: str) -> Record:
     units = {Unit(f"{name}-{number // 8}", GPU, f"gpu-{number}"): FoundUnit(1, 1) for number in range(BATCH)}
-    capacity.record(LOCAL, {unit.node: SEEN for unit in units}, lambda _: units, clock.now())
+    nodes = {unit.node: SEEN for unit in units}
+    return lambda: capacity.record(LOCAL, nodes, lambda _: units, clock.now())
 
 
-def _record_foreign_use(name: str) -> None:
+def _foreign_use(name: str) -> Record:
     def use(number: int) -> Use:
         uid, node = str(uuid4()), f"{name}-{number // 8}"
         return Use(f"{LOCAL}/{uid}", node, RESOURCE, "nvidia.com/gpu", 1, "Pod", "trainer", uid, "elsewhere")
 
     at = clock.now()
-    foreign.begin(LOCAL, [Start(use(number), at, 1, estimated=False) for number in range(BATCH)])
+    starts = [Start(use(number), at, 1, estimated=False) for number in range(BATCH)]
+    return lambda: foreign.begin(LOCAL, starts)
 
 
-def _beside_insert(model: type[AppendOnly], record: Callable[[str], None], rounds: int = 5) -> dict[str, float]:
+def _beside_insert(model: type[AppendOnly], prepare: Callable[[str], Record], rounds: int = 5) -> dict[str, float]:
     """Return intervals a second: recorded, and the same rows inserted in one statement."""
     ours, insert = [], []
     for number in range(rounds + 1):
         before = set(model._default_manager.values_list("pk", flat=True))
-        ours.append(_seconds(lambda name=f"bench-{number}": record(name)))  # type: ignore[misc]
+        ours.append(_seconds(prepare(f"bench-{number}")))
         rows = list(model._default_manager.exclude(pk__in=before))
         model._default_manager.filter(pk__in=[row.pk for row in rows]).delete()
         insert.append(_seconds(lambda rows=rows: model._default_manager.bulk_create(rows)))  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Write operations on the record of foreign use: begin it and end it. Both may be repeated."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -57,7 +57,7 @@ def begin(cluster: str, starts: Iterable[Start]) -> None:
             estimated_start=one.estimated,
             revision_start=one.revision,
             recorded_at=clock.now(),
-            **asdict(one.use),
+            **vars(one.use),
         )
         for one in starts
     ]
