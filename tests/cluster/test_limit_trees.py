@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import uuid4
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import Phase as Phases
 from hypothesis import strategies as st
+from psycopg import sql
 
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused
 from allocations.models import AppliedObject
 from allocations.reconcile.platform import reconcile_platform
+from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from portal.workqueue import queue as workqueue
@@ -72,11 +75,26 @@ SHAPES = st.builds(
 )
 
 
+HISTORY = {
+    "team": ("limits_quotachange", "limits_weightchange", "tenants_hierarchychange"),
+    "department": ("limits_quotachange", "limits_weightchange", "tenants_hierarchychange"),
+    "parent": ("tenants_hierarchychange",),
+}
+
+
 @pytest.fixture
-def forget() -> Iterator[Callable[[Department | Team], None]]:
-    """Delete departments and teams with their limits; Kueue's objects follow."""
+def forget(local: Local) -> Iterator[Callable[[Department | Team], None]]:
+    """Delete departments and teams with their limits and, as the owner of the database, their history, which the
+    portal never does; Kueue's objects follow.
+    """
     created: list[Department | Team] = []
     yield created.append
+    with psycopg.connect(local.home.owner_url()) as owner:
+        for holder in created:
+            for column in ("team",) if isinstance(holder, Team) else ("department", "parent"):
+                for table in HISTORY[column]:
+                    name, of = sql.Identifier(table), sql.Identifier(f"{column}_id")
+                    owner.execute(sql.SQL("DELETE FROM {} WHERE {} = %s").format(name, of), [holder.pk])
     for holder in reversed(created):
         Limit.objects.filter(**limits.holder_fields(holder)).delete()
         QueuePolicy.objects.filter(**limits.holder_fields(holder)).delete()
