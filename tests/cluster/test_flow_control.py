@@ -20,7 +20,8 @@ from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 LEVEL = "X-Kubernetes-PF-PriorityLevel-UID"
-CONFIG_MAPS = 20
+CONFIG_MAPS = 60
+"""6 MB: Linux buffers up to 4 MiB of what a connection does not read (net.ipv4.tcp_wmem)."""
 WATCHES = 12
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/any"
