@@ -81,14 +81,17 @@ def scope(where: Filter) -> dict[str, str] | None:
 
 
 def mine(where: Filter, address: CostsAddress, username: str) -> tuple[bool, str]:
-    """Return whether the view is of what the person uses, and the address of the page that changes that. Raises
-    ValueError for a name with a quotation mark.
+    """Return whether the view is of what the person uses, and the address of the page that changes that; empty if no
+    filter can name the person.
     """
     own = Comparison("member", Operator.EQUALS, (username,))
     others = tuple(part for part in parts(where) if part != own)
     if len(others) < len(parts(where)):
         return True, address.page(filter=_joined(others))
-    return False, address.page(filter=narrowed(where, [("member", username)]))
+    try:
+        return False, address.page(filter=narrowed(where, [("member", username)]))
+    except ValueError:  # a quotation mark in the name
+        return False, ""
 
 
 def _joined(parts_: tuple[Filter, ...] | list[Filter]) -> str:

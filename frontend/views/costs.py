@@ -16,7 +16,15 @@ from allocations.requests import cost_forecast, selectors
 from allocations.requests.cost_forecast import CostForecast
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import costs as shown
-from frontend.presenters import costs_chart, costs_drill, costs_filters, costs_form, costs_sections, costs_tiles
+from frontend.presenters import (
+    costs_chart,
+    costs_drill,
+    costs_filters,
+    costs_form,
+    costs_saved,
+    costs_sections,
+    costs_tiles,
+)
 from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.costs_address import OWN, QUESTION, CostsAddress, address_of, curl
 from frontend.presenters.costs_intervals import intervals_page
@@ -150,12 +158,20 @@ def _form(request: PageRequest, address: CostsAddress) -> dict[str, Any]:
     return {
         "address": {**dict.fromkeys((*QUESTION, *OWN), ""), **address.values},
         "fields": fields,
-        "by": " and ".join(key_word(key) if key != ALL else "everything" for key in keys),
+        "by": " and ".join(_lower(key_word(key)) if key != ALL else "everything" for key in keys),
         "sees_all": sees_all,
         "days": {"first": "", "last": ""},
+        "query": address.saved(),
+        "saved": costs_saved.saved_links(request.user),
+        "share_with": costs_saved.teams_to_share_with(request.user),
         "sections": costs_sections.sections(sees_all=sees_all),
         "not_priced": NOT_PRICED,
     }
+
+
+def _lower(word: str) -> str:
+    """Return a word for the middle of a sentence; a label keeps its letters."""
+    return word[:1].lower() + word[1:]
 
 
 def _pages(lines: Sequence[shown.CostLine], address: CostsAddress) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from frontend.presenters import fleet_hours
 from frontend.presenters.balance import balance
 from frontend.presenters.costs_form import WINDOWS
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from quotas.costs import windows
 from quotas.metering.fleet_hours import by_flavor_and_day
@@ -17,12 +17,15 @@ from quotas.metering.hours import DAY
 MAX_DAYS = 31
 """The most days that are shown: each is a row for each flavor."""
 
+FOR_STAFF = "This page tells what all teams together use. Operators and auditors see it."
+
 
 @require_safe
 @page
 def fleet(request: PageRequest) -> HttpResponse:
     """Show the fleet's GPU-hours and balance, for operators and auditors. The address takes any window of REST."""
-    access.require(request.user, "platform.view", None)
+    if not access.sees_all(request.user):
+        raise Forbidden("auditor", detail=FOR_STAFF, hint="The costs of your teams are on the page Costs.")
     window, now = request.GET.get("window") or "7d", clock.now()
     context: dict[str, object] = {
         "window": window,

@@ -113,7 +113,7 @@ def test_the_chart_shows_the_numbers_of_rest_for_random_views(random_use, team):
             continue
         step = page.context["chart"].step
         rest = of_rest(api, view, accumulate=step)["results"]
-        chart = tables(text(page))["steps"]
+        chart = tables(text(page))["amounts"]
         named = {row["name"].replace("/", " / ").replace("__unallocated__", "not known"): row["name"] for row in rest}
         for line, found in zip(chart.rows, page.context["chart"].steps, strict=True):
             of_step = [row for row in rest if row["window"]["start"].startswith(f"{found.start:%Y-%m-%dT%H:%M:%S}")]
@@ -317,3 +317,23 @@ def test_a_page_of_costs_takes_the_same_queries_for_one_row_and_for_fifty(
         used(hour(0), hour(2), member=f"person-of-{number}")
     with django_assert_max_num_queries(len(first)):
         browser.get("/costs", view)
+
+
+def test_a_view_is_saved_for_the_team_and_opened_by_a_colleague(fleet, team, browser):
+    view = browser.get("/costs?window=lastmonth&aggregate=member&sort=change")
+    sent = {"name": "Who used more", "query": view.context["query"], "team": "vision"}
+    done = browser.post("/costs/views", sent, follow=True)
+    assert "View Who used more saved for team vision." in text(done)
+    [link] = browser_of(person(team, "viewer")).get("/costs").context["saved"]
+    assert (link.name, link.whose, link.may_delete) == ("Who used more", "team vision", False)
+    assert browser.get(link.url).context["address"] == view.context["address"]
+    browser.post(f"/costs/views/{link.id}/delete")
+    assert browser.get("/costs").context["saved"] == []
+
+
+def test_a_view_that_cannot_be_saved_says_why(fleet, browser):
+    for _ in range(2):
+        done = browser.post("/costs/views", {"name": "Mine", "query": "window=7d"}, follow=True)
+    assert "You have a saved view Mine already. Use another name, or delete it first." in text(done)
+    assert "is no window" in text(browser.post("/costs/views", {"name": "x", "query": "window=x"}, follow=True))
+    assert browser.post("/costs/views", {"name": "x", "query": "", "team": "language"}).status_code == 404

@@ -19,7 +19,7 @@
     return amounts.map((series) => series.map((amount, place) => {
       const sums = amount < 0 ? below : above;
       sums[place] += amount;
-      return sums[place];
+      return sums[place] || null;  // no bar, and no line where one would be
     }));
   }
 
