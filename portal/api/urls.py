@@ -26,6 +26,7 @@ from portal.api.views import (
     prices,
     projects,
     queues,
+    saved_views,
     structure,
 )
 
@@ -87,6 +88,8 @@ v1 = [
     path("costs/allocations/<uuid:id_>", costs.allocation),
     path("costs/forecast", forecast.forecast),
     path("costs/proof", cost_proof.proof),
+    path("saved-views", saved_views.saved_views),
+    path("saved-views/<int:view_id>", saved_views.saved_view),
     path("prices", prices.prices),
     path("prices/export", prices.export),
     path("prices/import", prices.import_),
