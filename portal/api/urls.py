@@ -26,6 +26,7 @@ from portal.api.views import (
     prices,
     projects,
     queues,
+    savings,
     structure,
 )
 
@@ -85,6 +86,7 @@ v1 = [
     path("costs/export", costs.export),
     path("costs/assets", costs.assets),
     path("costs/allocations/<uuid:id_>", costs.allocation),
+    path("costs/savings", savings.savings),
     path("costs/forecast", forecast.forecast),
     path("costs/proof", cost_proof.proof),
     path("prices", prices.prices),
