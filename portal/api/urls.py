@@ -27,6 +27,7 @@ from portal.api.views import (
     projects,
     queues,
     saved_views,
+    savings,
     structure,
 )
 
@@ -86,6 +87,7 @@ v1 = [
     path("costs/export", costs.export),
     path("costs/assets", costs.assets),
     path("costs/allocations/<uuid:id_>", costs.allocation),
+    path("costs/savings", savings.savings),
     path("costs/forecast", forecast.forecast),
     path("costs/proof", cost_proof.proof),
     path("saved-views", saved_views.saved_views),
