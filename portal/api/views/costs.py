@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.requests import selectors
+from allocations.requests.costs_at_end import costs_at_end
 from portal.api.http import etag, exports, row_pages
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
@@ -114,7 +115,8 @@ def allocation(request: Request, id_: UUID) -> Response:
     if not found.intervals:
         selectors.get(user, id_)
     page = row_pages.page_of(request, found.intervals, place)
-    return Response(cost_intervals.body(found) | {**page, "results": cost_intervals.rows(page["results"])})
+    at_end = costs_at_end([one.row for one in found.intervals], place.now).get(id_)
+    return Response(cost_intervals.body(found, at_end) | {**page, "results": cost_intervals.rows(page["results"])})
 
 
 def _lines(found: Costs, keys: list[str]) -> Iterator[str]:
