@@ -11,11 +11,11 @@ from quotas.catalog import selectors as catalog
 from quotas.costs import selectors
 from quotas.costs.cost_rows import COLUMNS, Costs
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
-from quotas.costs.previews import BillEffect, PriceEffect
+from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
 from quotas.costs.price_tables import split_of
 from quotas.costs.price_variance import CostLine
 
-IN_FORCE, LATER, REPLACED = "in force", "later", "replaced"
+IN_FORCE, LATER, REPLACED, COUNTS = "in force", "later", "replaced", "counts"
 NONE = "none"
 OF_FLAVOR = "the price of its flavor"
 UNKNOWN = "unknown"
@@ -84,6 +84,10 @@ def exact(amount: Decimal | Fraction, currency: str = "") -> str:
     value = Decimal(amount) if isinstance(amount, Decimal) else Decimal(amount.numerator) / amount.denominator
     places = -int(value.normalize().as_tuple().exponent)
     return f"{value:.{max(2, places)}f} {currency}".strip()
+
+
+def per_cent(share: Decimal | str | None) -> int | None:
+    return None if share is None else round(100 * Decimal(share))
 
 
 def price_lines(rows: Iterable[Price], now: datetime) -> list[DatedLine]:
@@ -159,7 +163,7 @@ def bill_lines(rows: Iterable[Bill], newest: Collection[int]) -> list[BillLine]:
             month=f"{row.month:%Y-%m}",
             amount=exact(row.amount, row.currency),
             recorded_at=row.recorded_at,
-            state=IN_FORCE if row.pk in newest else REPLACED,
+            state=COUNTS if row.pk in newest else REPLACED,
             source=row.source,
         )
         for row in rows
@@ -209,11 +213,12 @@ def node_term_effect(row: NodeTerm, before: NodeTerm | None) -> Effect:
 
 def bill_effect(found: BillEffect) -> Effect:
     row = found.bill
-    unit, month = row.currency, f"{row.month:%Y-%m}"
-    before = exact(found.before.amount, unit) if found.before else NONE
-    return Effect(
-        [Change(f"Bill of {row.cluster_id}", before, exact(row.amount, unit))], month=month, facts=_shared(found)
-    )
+    before = exact(found.before.amount, row.currency) if found.before else NONE
+    change = Change(f"Bill of {row.cluster_id}", before, exact(row.amount, row.currency))
+    facts, covered = _shared(found), per_cent(found.billed_share)
+    if covered is not None:
+        facts.append(f"Bills then cover {covered} % of what GPUs and nodes cost in the last {BILLED_MONTHS} months.")
+    return Effect([change], month=f"{row.month:%Y-%m}", facts=facts)
 
 
 def shared_cost_effect(row: SharedCost, before: SharedCost | None) -> Effect:

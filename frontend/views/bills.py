@@ -1,6 +1,5 @@
 """Bills of clusters and fixed costs, for platform staff; operators enter them with a preview."""
 
-from decimal import Decimal
 from typing import Any
 
 from django.http import HttpResponse
@@ -21,7 +20,6 @@ from quotas.costs.selectors import visible_costs
 from quotas.costs.steps import Step
 
 PAGE_SIZE = 50
-MONTHS = 12
 
 
 @require_safe
@@ -31,15 +29,15 @@ def bills(request: PageRequest) -> HttpResponse:
     user, now = request.user, clock.now()
     rows = access.for_platform(user, Bill.objects.order_by("-month", "cluster_id", "-pk"))
     counting = list(history.bills_that_count(user))
-    window = previews.last_months(MONTHS)
+    window = previews.last_months(previews.BILLED_MONTHS)
     costs = visible_costs(user, window, ("cluster",), idle=IdleView(), step=Step.MONTH, now=now)
     found = paged(request, rows, "page", PAGE_SIZE)
     fixed = paged(request, history.shared_costs(user), "fixed", PAGE_SIZE)
     context: dict[str, Any] = {
         "months": shown.month_lines(costs, {(row.cluster_id, row.month): row for row in counting}),
-        "month_count": MONTHS,
+        "month_count": previews.BILLED_MONTHS,
         "currency": costs.currency,
-        "covered": None if costs.billed_share is None else round(100 * Decimal(costs.billed_share)),
+        "covered": shown.per_cent(costs.billed_share),
         "found": found,
         "lines": shown.bill_lines(found, {row.pk for row in counting}),
         "found_fixed": fixed,

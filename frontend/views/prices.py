@@ -1,5 +1,6 @@
 """Prices, and for platform staff what nodes cost and by which term; operators set and import them with a preview."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
@@ -126,9 +127,11 @@ def import_table(request: PageRequest) -> HttpResponse:
 
 
 def _results(done: Import) -> dict[str, Any]:
+    """Return what a check found; times of rows are in UTC, and say so."""
     first = sorted(done.rows, key=lambda row: row.result != "error")[:MAX_RESULTS]
+    shown_rows = [row if row.result == "error" else replace(row, message=f"{row.message} UTC") for row in first]
     return {
-        "rows": sorted(first, key=lambda row: row.line),
+        "rows": sorted(shown_rows, key=lambda row: row.line),
         "left": len(done.rows) - len(first),
         "errors": done.errors,
         "created": sum(row.result == "created" for row in done.rows),

@@ -40,7 +40,7 @@ def proof(request: PageRequest) -> HttpResponse:
     try:
         span = windows.parse(window, now, Calendar(timezone.get_current_timezone()))
     except Invalid as problem:
-        proofs.in_window(request.user, now, now)
+        proofs.in_window(request.user, now, now)  # refuses who may not see the proof at all
         return show(request, "frontend/proof.html", context | {"problem": problem}, status=problem.status)
     rows = proofs.in_window(request.user, span.start, span.end).order_by("-hour", "cluster_id")
     if context["only_failing"]:

@@ -21,6 +21,9 @@ from quotas.costs.idle_views import IdleView
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.rating import Window
 
+BILLED_MONTHS = 12
+"""How many months that have ended are shown beside their bills."""
+
 
 @dataclass(frozen=True)
 class SlicePrice:
@@ -44,12 +47,15 @@ class PriceEffect:
 class BillEffect:
     """A bill, the one that it replaces, and its difference from what the capacity of its cluster cost in its month:
     the part of holders and that of what nobody held. None if that is not known.
+
+    ``billed_share`` is which part of the cost of the last BILLED_MONTHS months bills cover with it, from 0 to 1.
     """
 
     bill: Bill
     before: Bill | None
     of_holders: Decimal | None
     of_idle: Decimal | None
+    billed_share: Decimal | None
 
     @property
     def capacity_cost(self) -> Decimal | None:
@@ -95,10 +101,12 @@ def bill_effect(user: User, enter: Callable[[], Bill]) -> BillEffect:
         before = Bill.objects.filter(cluster=row.cluster, month=row.month, pk__lt=row.pk).order_by("pk").last()
         where = {"cluster": [row.cluster_id]}
         found = selectors.visible_costs(user, month_window(row.month), ("cluster",), where=where, idle=IdleView())
+        recent = selectors.visible_costs(user, last_months(BILLED_MONTHS), ("cluster",), idle=IdleView())
+    share = _decimal(recent.billed_share)
     if not found.rows:
-        return BillEffect(row, before, None, None)
+        return BillEffect(row, before, None, None, share)
     [costs] = found.rows
-    return BillEffect(row, before, _decimal(costs.adjustment), _decimal(costs.idle_adjustment))
+    return BillEffect(row, before, _decimal(costs.adjustment), _decimal(costs.idle_adjustment), share)
 
 
 def shared_cost_effect(set_cost: Callable[[], SharedCost]) -> tuple[SharedCost, SharedCost | None]:

@@ -75,7 +75,7 @@ def test_an_operator_sets_a_price_imports_a_table_and_enters_a_bill(open_page, o
     page.get_by_label("CSV file").set_input_files(csv(TABLE + "price,nothing,,1,gpu\n"))
     page.get_by_role("button", name="Check", exact=True).click()
     expect(page.locator("#effect")).to_contain_text("1 row cannot be imported")
-    expect(page.get_by_role("row", name="4 error")).to_contain_text("There is no flavor nothing")
+    expect(page.get_by_role("row", name="Line 4 error")).to_contain_text("There is no flavor nothing")
     expect(page.get_by_role("button", name="Import", exact=True)).to_have_count(0)
     page.get_by_label("CSV file").set_input_files(csv(TABLE))
     page.get_by_role("button", name="Check again").click()

@@ -229,6 +229,7 @@ def test_a_table_is_checked_and_then_imported(browser):
     page = text(checked)
     assert "3 rows would be created" in page
     assert "price,l40s,,1.30,gpu" in page
+    assert "l40s 1.3 EUR from <time" in page
     assert counts() == before
     context = checked.context
     form = {"csv": context["form"].data["csv"].replace("\n", "\r\n"), "confirm": context["digest"]}
@@ -269,6 +270,7 @@ def test_a_bill_is_previewed_with_its_difference_and_is_then_in_costs(browser, o
     page = text(preview(browser, "/bills/enter", amount=str(amount)))
     assert f"the capacity of local cost {CAPACITY:.2f} EUR then." in page
     assert f"The difference is {amount - CAPACITY:+.2f} EUR: +264.00 EUR" in page
+    assert "Bills then cover 97 % of what GPUs and nodes cost in the last 12 months." in page
     assert selectors.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "0"
     done = confirmed(browser, "/bills/enter", amount=str(amount))
     assert selectors.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "264.0000"
@@ -298,7 +300,7 @@ def test_of_several_bills_of_a_month_the_newest_counts_and_all_are_shown(browser
     for amount in ("9000", "9500"):
         bills.enter_bill(operator, LOCAL, date(2026, 10, 1), amount)
     assert [(line.amount, line.state) for line in browser.get("/bills").context["lines"]] == [
-        ("9500.00 EUR", "in force"),
+        ("9500.00 EUR", "counts"),
         ("9000.00 EUR", "replaced"),
     ]
     assert preview(browser, "/bills/enter").context["effect"].changes[0].before == "9500.00 EUR"
