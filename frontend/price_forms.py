@@ -120,7 +120,7 @@ class NodeCostForm(DatedForm):
     term = forms.ChoiceField(
         required=False,
         choices=[("", "–"), *((term.value, term.value) for term in Term)],
-        help_text="How a flavor's nodes are paid. Leave it empty for one node.",
+        help_text="How a flavor's nodes are paid. Empty for one node.",
     )
     per = forms.ChoiceField(choices=NodeCost.Per.choices, label="Amount per", widget=forms.RadioSelect, initial="gpu")
     amount = _amount("For an hour.")

@@ -15,7 +15,7 @@ from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
 from quotas.costs.price_tables import split_of
 from quotas.costs.price_variance import CostLine
 
-IN_FORCE, LATER, REPLACED, COUNTS = "in force", "later", "replaced", "counts"
+IN_FORCE, SCHEDULED, REPLACED, CURRENT = "in force", "scheduled", "replaced", "current"
 NONE = "none"
 OF_FLAVOR = "the price of its flavor"
 UNKNOWN = "unknown"
@@ -163,7 +163,7 @@ def bill_lines(rows: Iterable[Bill], newest: Collection[int]) -> list[BillLine]:
             month=f"{row.month:%Y-%m}",
             amount=exact(row.amount, row.currency),
             recorded_at=row.recorded_at,
-            state=COUNTS if row.pk in newest else REPLACED,
+            state=CURRENT if row.pk in newest else REPLACED,
             source=row.source,
         )
         for row in rows
@@ -279,7 +279,7 @@ def _shared_by(row: SharedCost) -> str:
 
 def _state(since: date, until: date | None, now: date) -> str:
     if since > now:
-        return LATER
+        return SCHEDULED
     return REPLACED if until is not None and until <= now else IN_FORCE
 
 

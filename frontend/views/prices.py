@@ -72,7 +72,7 @@ def set_price(request: PageRequest) -> HttpResponse:
 def set_node_cost(request: PageRequest) -> HttpResponse:
     form = NodeCostForm(request.user, request.POST or None, initial=request.GET.dict() or None)
     words = {
-        "title": "Set what nodes cost",
+        "title": "Set a node cost",
         "lead": "What an hour of a GPU, or of a node, costs the platform. The cost of one node prevails over that of "
         "its flavor and term. Without any, a GPU costs the price of its flavor.",
         "button": "Set the cost",

@@ -105,7 +105,7 @@ def test_an_operator_sees_since_when_the_ledger_is_balanced(open_page, operator,
     page = sign_in(open_page(java_script_enabled=scripts), operator)
     page.goto("/costs/proof")
     expect(page.get_by_text("Balanced since")).to_be_visible()
-    page.get_by_label("Only those that fail").check()
+    page.get_by_label("Failing hours only").check()
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("No hour of this time fails.")).to_be_visible()
 

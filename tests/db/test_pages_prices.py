@@ -130,13 +130,13 @@ def test_only_operators_set_anything(team, path):
 
 def test_bills_and_the_proof_are_for_platform_staff_and_prices_for_all_but_costs_of_nodes(browser, team):
     preview_of_cost = confirmed(browser, "/prices/node-costs/set")
-    assert "What nodes cost" in text(preview_of_cost)
+    assert "Node costs" in text(preview_of_cost)
     member, auditor = browser_of(person(team)), browser_of(person(platform_role="auditor"))
     assert [member.get(path).status_code for path in PAGES] == [200, 403, 403]
     assert [auditor.get(path).status_code for path in PAGES] == [200, 200, 200]
     page = text(member.get("/prices"))
     assert "1.10 EUR per GPU-hour" in page
-    assert "What nodes cost" not in page
+    assert "Node costs" not in page
     assert "/prices/set" not in page
     assert "/prices/set" not in text(auditor.get("/prices"))
 
@@ -198,12 +198,12 @@ def test_prices_have_their_history_with_the_time_in_which_each_counts(browser):
     with clock.frozen(NOW + HOUR):
         lines = [line for line in browser.get("/prices?all=1").context["lines"] if line.subject == "l40s"]
         assert [(line.value, line.state, line.until) for line in lines] == [
-            ("1.40 EUR per GPU-hour", "later", None),
+            ("1.40 EUR per GPU-hour", "scheduled", None),
             ("1.30 EUR per GPU-hour", "in force", NOW + DAY),
             ("1.10 EUR per GPU-hour", "replaced", NOW),
         ]
         shown = [line.state for line in browser.get("/prices").context["lines"] if line.subject == "l40s"]
-        assert shown == ["later", "in force"]
+        assert shown == ["scheduled", "in force"]
     rest = client(person(platform_role="auditor")).get("/api/v1/prices?flavor=l40s").json()["results"]
     assert [row["per_gpu_hour"] for row in rest] == ["1.4", "1.3", "1.1"]
 
@@ -300,7 +300,7 @@ def test_of_several_bills_of_a_month_the_newest_counts_and_all_are_shown(browser
     for amount in ("9000", "9500"):
         bills.enter_bill(operator, LOCAL, date(2026, 10, 1), amount)
     assert [(line.amount, line.state) for line in browser.get("/bills").context["lines"]] == [
-        ("9500.00 EUR", "counts"),
+        ("9500.00 EUR", "current"),
         ("9000.00 EUR", "replaced"),
     ]
     assert preview(browser, "/bills/enter").context["effect"].changes[0].before == "9500.00 EUR"
@@ -310,7 +310,7 @@ def test_fixed_costs_have_their_history(browser, operator):
     bills.set_shared_cost(operator, "support", date(2026, 10, 1), "600", "even", teams=["vision", "language"])
     bills.set_shared_cost(operator, "support", date(2026, 12, 1), "0", "weighted")
     assert [(line.value, line.note, line.state) for line in browser.get("/bills").context["fixed"]] == [
-        ("ended", "by what GPUs cost", "later"),
+        ("ended", "by what GPUs cost", "scheduled"),
         ("600.00 EUR a month", "evenly between language, vision", "in force"),
     ]
 

@@ -27,7 +27,7 @@ BUDGETS = {
     "POST /api/v1/allocations/preview": 6,
     "GET /api/v1/queues/{team}": 7,
     "/": 15,
-    "/costs/mine": 25,
+    "/costs/mine": 19,
     "/allocations": 14,
     "/queues/{team}": 8,
     "/request": 9,
