@@ -225,7 +225,8 @@ def test_of_a_long_hold_the_last_days_are_shown_and_the_csv_has_all(member, proj
     answer = browser.get(f"/allocations/{row.pk}/costs")
     assert len(answer.context["by_day"].days) == 31
     assert "The last 31 days." in text(answer)
-    lines = b"".join(client(member).get(answer.context["csv_url"]).streaming_content).decode().splitlines()
+    csv: Any = client(member).get(answer.context["csv_url"])
+    lines = csv.getvalue().decode().splitlines()
     assert len(lines) == 1 + 51
 
 

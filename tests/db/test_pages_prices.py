@@ -96,7 +96,7 @@ def test_a_preview_changes_nothing_and_applying_is_in_the_audit_log(browser, ope
     assert counts() == before
     assert confirmed(browser, path).redirect_chain
     assert sum(counts()[:-1]) == sum(before[:-1]) + 1
-    assert AuditEntry.objects.order_by("pk").last().actor == operator.username
+    assert AuditEntry.objects.latest("pk").actor == operator.username
 
 
 @pytest.mark.parametrize("path", FORMS)
