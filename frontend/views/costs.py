@@ -11,6 +11,7 @@ from frontend.presenters import fleet_hours
 from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.balance import balance
 from frontend.presenters.costs import billed_line, outage_line, table
+from frontend.presenters.simulated_history import simulated_line
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -66,6 +67,7 @@ def costs(request: PageRequest) -> HttpResponse:
         return show(request, "frontend/costs.html", context, status=problem.status)
     context["table"] = table(found, _names(request, aggregate, found))
     context["billed"] = billed_line(found)
+    context["simulated"] = simulated_line(span.start)
     context["outages"] = outage_line(visible_share(request.user, span), found.currency)
     if access.sees_all(request.user):
         end = max(span.start, min(span.end, now))
