@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from itertools import count
 from random import Random
@@ -18,27 +17,15 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from quotas.metering import simulated
 from quotas.metering.foreign import Use
-from quotas.metering.hours import day_of, hour_of
 from quotas.metering.past_intervals import PastHold, PastUse
 from quotas.metering.services import Attribution, Begin
 from quotas.metering.units import GPU, RESOURCE
-from quotas.simulated_history import demand, incidents
+from quotas.simulated_history import demand, incidents, prices
 from quotas.simulated_history.demand import Demand, Purpose
 from quotas.simulated_history.incidents import Incident
-from quotas.simulated_history.model import (
-    End,
-    FlavorPrice,
-    FleetUnit,
-    HeldAllocation,
-    History,
-    LayoutChange,
-    PriceChange,
-    World,
-)
+from quotas.simulated_history.model import End, FleetUnit, HeldAllocation, History, LayoutChange, World
 from quotas.simulated_history.placement import Fleet, Place
 
-DISCOUNT = Decimal("0.90")
-CENT = Decimal("0.01")
 SPARE = timedelta(hours=1)
 """How much longer than needed is asked for."""
 
@@ -77,7 +64,7 @@ class _Generator:
         history.layouts = list(incidents.layout_changes(world))
         joined = incidents.joined(world)
         history.capacity = list(incidents.capacity(world, happened, history.layouts, joined))
-        history.prices = list(_price_changes(world))
+        history.prices = prices.changes(world)
         self._schedule_fleet(happened, joined)
         for wanted in demand.draw(world, self.random):
             self._at(wanted.at, partial(self._ask, self._then_offered(wanted)))
@@ -315,19 +302,3 @@ class _Generator:
     def _uuid(self, *words: object) -> UUID:
         text = "/".join(str(word) for word in (self.world.cluster, self.seed, *words))
         return uuid5(NAMESPACE_URL, f"gpu-portal/simulated/{text}")
-
-
-def _price_changes(world: World) -> list[PriceChange]:
-    """Return a discount on the most expensive flavor, and its end: the present price stays as it is."""
-    if not world.prices:
-        return []
-    flavor = max(world.prices, key=lambda name: (world.prices[name].per_gpu_hour, name))
-    now, length = world.prices[flavor], world.until - world.start
-    first, last = (_midnight_or_hour(world.start + length * part, world) for part in (0.45, 0.75))
-    lower = FlavorPrice((now.per_gpu_hour * DISCOUNT).quantize(CENT, ROUND_HALF_UP), now.currency)
-    return [PriceChange(flavor, first, lower), PriceChange(flavor, last, now)]
-
-
-def _midnight_or_hour(moment: datetime, world: World) -> datetime:
-    """Return the midnight before; in a history of two days or less the whole hour before."""
-    return day_of(moment) if world.until - world.start > timedelta(days=2) else hour_of(moment)
