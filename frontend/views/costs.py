@@ -29,6 +29,7 @@ from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.costs_address import OWN, QUESTION, CostsAddress, address_of, curl
 from frontend.presenters.costs_intervals import intervals_page
 from frontend.presenters.costs_names import holder_names, key_word
+from frontend.presenters.simulated_history import simulated_line
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible
 from portal.tenants import access
@@ -143,6 +144,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),
         "columns": _columns(address),
         "billed": shown.billed_line(found),
+        "simulated": simulated_line(window.start),
         "outages": shown.outage_line(visible_share(user, window, query.where), found.currency),
         "csv": address.rest("/export", compare="previous"),
         "chart_csv": address.rest("/export", accumulate=view.step.value),

@@ -25,6 +25,7 @@ from quotas.costs.cost_rows import Costs
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.outages import visible_share
 from quotas.costs.reports import report
+from quotas.metering import simulated
 
 LIMIT = OpenApiParameter(
     "limit", OpenApiTypes.INT, default=row_pages.PAGE_SIZE, description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}."
@@ -48,7 +49,8 @@ def costs(request: Request) -> Response:
     user, query = current_user(request), cost_query.read(request, place.now)
     found = report(user, query, place.now)
     page = row_pages.page_of(request, [cost_report.row(each) for each in found.rows], place)
-    body = cost_report.body(found, visible_share(user, query.window, query.where))
+    outages, simulated_until = visible_share(user, query.window, query.where), simulated.until(query.window.start)
+    body = cost_report.body(found, outages, simulated_until)
     tag = etag.of_body(request, page["results"], body)
     return etag.unless_known(request, tag, lambda: Response({**page, **body}))
 
