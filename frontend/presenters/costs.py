@@ -46,7 +46,7 @@ class CostTable:
     gpu_hours: Decimal
     total: Decimal | None
     left_out: str
-    idle: Decimal
+    idle: Decimal | None
 
 
 def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trends: Mapping[str, Trend]) -> CostTable:
@@ -77,13 +77,17 @@ def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trend
         gpu_hours=sum(hours, Decimal("0.00")),
         total=None if found.total is None else total,
         left_out=_left_out(found),
-        idle=round(idle_total(found), PLACES),
+        idle=None if (idle := idle_total(found)) is None else round(idle, PLACES),
     )
 
 
-def idle_total(found: Costs) -> Decimal:
-    """Return the idle cost of all rows, without what is not known."""
-    return sum((Decimal(row.idle_cost or 0) for row in found.rows), Decimal(0))
+def idle_total(found: Costs) -> Decimal | None:
+    """Return the idle cost of all rows; None if that of any is not known, or capacity was not recorded all the time."""
+    costs = [row.idle_cost for row in found.rows]
+    recorded = found.capacity_recorded_since.values()
+    if None in costs or any(at is None or at > found.window.start for at in recorded):
+        return None
+    return sum((Decimal(cost or 0) for cost in costs), Decimal(0))
 
 
 def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]:

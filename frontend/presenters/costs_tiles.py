@@ -28,8 +28,7 @@ def tiles(found: Costs, forecast: CostForecast | str | None, unit: str, *, shows
     if forecast is not None:
         shown.append(_forecast(forecast))
     if shows_idle:
-        idle = idle_total(found)
-        shown.append(Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to anybody."))
+        shown.append(_idle(found, unit))
     return [*shown, _unpriced(found)]
 
 
@@ -61,6 +60,14 @@ def _forecast(forecast: CostForecast | str) -> Tile:
     if not forecast.is_complete:
         note += " Without what has no price."
     return Tile("forecast", "Forecast", f"{Decimal(amounts.total):.2f} {forecast.currency}", amounts.total, note)
+
+
+def _idle(found: Costs, unit: str) -> Tile:
+    idle = idle_total(found)
+    if idle is None:
+        note = "It has no price, its capacity was not recorded yet, or the time is not rolled up yet."
+        return Tile("idle", "Idle", "not known", "", note)
+    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to anybody.")
 
 
 def _unpriced(found: Costs) -> Tile:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
 from random import Random
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from portal.core import clock
 from quotas.costs import filter_grammar, rollups, seeds
 from tests.support import cost_questions
+from tests.support.capacity import RESOURCES, record
 from tests.support.clusters import LOCAL
 from tests.support.cost_questions import DAYS
 from tests.support.fleet import fleet as two_teams
@@ -131,7 +133,7 @@ def test_the_csv_and_the_command_of_a_view_have_the_numbers_of_the_page(random_u
     browser = browser_of(person(team))
     for seed in range(20):
         page = browser.get("/costs", a_view(seed))
-        exported = browser.get(page.context["csv"])
+        exported: Any = browser.get(page.context["csv"])
         lines = list(csv.DictReader(StringIO(b"".join(exported.streaming_content).decode())))
         table = page.context["table"]
         assert [line["total"] for line in lines] == sorted(
@@ -337,3 +339,53 @@ def test_a_view_that_cannot_be_saved_says_why(fleet, browser):
     assert "You have a saved view Mine already. Use another name, or delete it first." in text(done)
     assert "is no window" in text(browser.post("/costs/views", {"name": "x", "query": "window=x"}, follow=True))
     assert browser.post("/costs/views", {"name": "x", "query": "", "team": "language"}).status_code == 404
+
+
+@pytest.fixture
+def capacity(team, other_team):
+    """Record ten hours of 8 l40s at 1.10, of which vision holds one and language two."""
+    two_teams(team, other_team)
+    with clock.frozen(hour(10)):
+        record(RESOURCES, 0)
+        used(hour(0), hour(10), 1)
+        used(hour(2), hour(10), 2, team="language", project="language-train")
+        yield
+
+
+@pytest.mark.parametrize(
+    "idle", [{}, {"idle": "hide"}, {"idle": "owner"}, {"idle": "share", "idle_by": "flavor", "idle_split": "even"}]
+)
+@pytest.mark.parametrize("aggregate", ["team", "flavor", "all"])
+def test_idle_cost_is_that_of_rest_in_figure_table_and_chart(capacity, idle, aggregate):
+    auditor = person(platform_role="auditor")
+    view = {"window": f"{hour(0):%FT%TZ},{hour(10):%FT%TZ}", "aggregate": aggregate} | idle
+    page, api = browser_of(auditor).get("/costs", view), client(auditor)
+    rows = of_rest(api, view)["results"]
+    total = sum((Decimal(row["idle_cost"]) for row in rows), Decimal(0))
+    shown, chart = figures(text(page)), tables(text(page))["amounts"]
+    if idle == {"idle": "hide"}:
+        assert "idle" not in shown
+        assert "Idle" not in chart.heads
+        return
+    assert total > 50
+    assert Decimal(shown["idle"].value) == total
+    assert {line.row.name: line.row.idle_cost for line in page.context["lines"]} == {
+        row["name"]: row["idle_cost"] for row in rows
+    }
+    by_hour = of_rest(api, view, accumulate="hour")["results"]
+    place = chart.heads.index("Idle")
+    assert sum(Decimal(line[place].value) for line in chart.rows) == sum(Decimal(row["idle_cost"]) for row in by_hour)
+
+
+def test_idle_cost_that_is_not_known_is_not_shown_as_nothing(fleet):
+    used(hour(0), hour(10), 1)
+    page = browser_of(person(platform_role="auditor")).get("/costs", {"window": WINDOW})
+    assert figures(text(page))["idle"].text == "not known"
+    assert page.context["table"].idle is None
+
+
+def test_a_member_sees_what_is_idle_of_the_own_teams_quota(capacity, team):
+    page = browser_of(person(team)).get("/costs", {"window": f"{hour(0):%FT%TZ},{hour(10):%FT%TZ}", "idle": "owner"})
+    rest = of_rest(client(person(team)), {"window": f"{hour(0):%FT%TZ},{hour(10):%FT%TZ}", "idle": "owner"})
+    assert figures(text(page))["idle"].value == str(sum(Decimal(row["idle_cost"]) for row in rest["results"]))
+    assert "language" not in text(page)
