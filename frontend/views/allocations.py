@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from allocations.connect.connection import connect, kubectl, pod_yaml
+from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
@@ -52,6 +53,7 @@ def index(request: PageRequest) -> HttpResponse:
         "version": current,
         "filters": filters,
         "is_filtered": any(filters.values()),
+        "is_label_wrong": _labels(filters["label"]) is None,
         "projects": access.visible_projects(request.user).order_by("slug").values_list("slug", flat=True),
         "phases": PHASES,
     }
@@ -59,15 +61,26 @@ def index(request: PageRequest) -> HttpResponse:
 
 
 def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
-    filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "mine")}
+    filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "label", "mine")}
     rows = selectors.listed(request.user)
     if filters["project"]:
         rows = rows.filter(project__slug=filters["project"])
     if filters["phase"]:
         rows = rows.exclude(phase=Phase.ENDED) if filters["phase"] == "live" else rows.filter(phase=filters["phase"])
+    if filters["label"]:
+        labels = _labels(filters["label"])
+        rows = rows.none() if labels is None else rows.filter(labels__contains=labels.to_json())
     if filters["mine"]:
         rows = rows.filter(requested_by=request.user)
     return rows, filters
+
+
+def _labels(text: str) -> Labels | None:
+    """Return the labels that the filter names; None if it cannot be read."""
+    try:
+        return Labels.from_text(text)
+    except ValueError:
+        return None
 
 
 @require_safe

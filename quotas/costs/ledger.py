@@ -25,6 +25,7 @@ from quotas.metering import rolled_up
 # What is rolled up has no bounds to cut. The rest is read from the ledger, by what its price depends on, with the cut
 # in place of the step; the row of cut 0 has the moments of all cuts, and all prices.
 # The cuts of an interval are counted by width_bucket and not joined: a join by range compares every row with every cut.
+# OFFSET 0 has each piece of the rest look for its intervals, as in `rolled_up`.
 _QUERY = """
     {pieces},
     cuts AS (
@@ -36,10 +37,13 @@ _QUERY = """
     usage AS (
         SELECT total.*, greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
                (SELECT moments FROM cuts) AS cuts
-        FROM rest JOIN metering_usageinterval AS total
-            ON total.cluster = rest.cluster AND total.start < rest.t1
-            AND (total."end" IS NULL OR total."end" > rest.t0)
-        WHERE NOT EXISTS (SELECT FROM crowding WHERE crowding.key = total.key){conditions}
+        FROM rest CROSS JOIN LATERAL (
+            SELECT * FROM metering_usageinterval AS total
+            WHERE total.cluster = rest.cluster AND total.start < rest.t1
+                  AND (total."end" IS NULL OR total."end" > rest.t0){conditions}
+            OFFSET 0
+        ) AS total
+        WHERE NOT EXISTS (SELECT FROM crowding WHERE crowding.key = total.key)
     )
     SELECT cut, total.gpu_share_denominator::text, NULL,
            trunc(sum(extract(epoch FROM {until} - {begin}) * total.count * total.gpu_share_numerator) * 1000000)::text,

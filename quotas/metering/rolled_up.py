@@ -81,9 +81,15 @@ _PIECES = """
     )
 """
 PIECES = _PIECES.format(midnight=MIDNIGHT, day_span=_DAY_SPAN, hour_span=_HOUR_SPAN)
+# OFFSET 0 has each span look for its rows. Without it PostgreSQL may read all that a filter keeps, and then join them
+# with no span at all.
 _TOTALS_OF = """
-    {name}_span JOIN {table} AS total
-        ON total.start >= {name}_span.t0 AND total.start < {name}_span.t1 AND total.cluster = ANY({name}_span.clusters)
+    {name}_span CROSS JOIN LATERAL (
+        SELECT * FROM {table} AS total
+        WHERE total.start >= {name}_span.t0 AND total.start < {name}_span.t1
+              AND total.cluster = ANY({name}_span.clusters)
+        OFFSET 0
+    ) AS total
 """
 
 

@@ -134,7 +134,14 @@ def test_the_list_is_filtered_by_its_address(fleet, member, team, project, brows
     assert names(browser.get("/allocations?project=vision-dev")) == {"theirs"}
     assert names(browser.get("/allocations?phase=ended")) == {"theirs"}
     assert names(browser.get("/allocations?phase=live")) == {"mine"}
+    held(requested(member, project, name="served", labels={"app": "serve", "stage": "prod"}))
+    assert names(browser.get("/allocations?label=app=serve")) == {"served"}
+    assert names(browser.get("/allocations?label=app=serve,stage=test")) == set()
+    wrong = browser.get("/allocations?label=app:serve")
+    assert "Write key=value, several with commas." in text(wrong)
+    assert names(wrong) == set()
     page = text(browser.get("/allocations"))
+    assert "Write key=value" not in page
     assert '<option value="suspended">' in page
     for reserved in ("pending_approval", "waitlisted", "offered"):
         assert reserved not in page, "no rule gives this phase"
