@@ -1,6 +1,7 @@
 """The journeys of an engineer and a lead through costs, with scripts and without, by keyboard and on a phone."""
 
 import csv
+import gzip
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.support.browser import PHONE, sign_in, with_password
 from tests.support.pages import held, requested
 from tests.support.people import person
 from tests.support.quotas import used
+
+MOST_BYTES, MOST_WITH_A_CHART = 80_000, 120_000
 
 
 @pytest.fixture
@@ -126,3 +129,15 @@ def test_no_page_of_costs_is_wider_than_a_phone(open_page, member, use):
     page.goto("/costs?aggregate=allocation")
     page.get_by_role("link", name="vision-train / training").click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("/costs?window=30d", MOST_WITH_A_CHART), ("/costs?window=2020-01-01,2020-02-01", MOST_BYTES)]
+)
+def test_the_first_load_is_small(open_page, member, use, path, most):
+    page = sign_in(open_page(), member)
+    page.goto(path, wait_until="networkidle")
+    loaded = page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
+    sizes = {url: len(gzip.compress(page.request.get(url).body(), 6)) for url in {page.url, *loaded}}
+    assert len(sizes) > 4
+    assert sum(sizes.values()) <= most, sizes
