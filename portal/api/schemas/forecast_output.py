@@ -31,7 +31,6 @@ PARAMETERS = [
     ),
     *(OpenApiParameter(key, OpenApiTypes.STR, description="Only what it uses, of what you may see.") for key in SCOPE),
 ]
-POSTED_HELP = "As the cost of /costs, without bills and fixed costs; null if none of it has a price."
 SUM_HELP = "null if it is unknown; `reason` says why."
 
 
