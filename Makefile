@@ -10,6 +10,7 @@ LOCAL := $(PYTHON) -m deploy.local
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
 	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/guide/fleet.md"
+	@echo "                  HISTORY=30d: with a simulated past of 30 days, so that costs have something to show"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
 	@echo "make faults       of these kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
@@ -33,6 +34,9 @@ setup: .venv/ready
 
 # Kinds of node that are else off, by name: make demo FLEET="l4-mps h200=2". docs/guide/fleet.md tells them.
 export FLEET
+
+# Days of a simulated past, 1d to 90d: make demo HISTORY=30d, make up HISTORY=30d.
+export HISTORY
 
 demo: setup
 	$(LOCAL) $(if $(ONCE),tour,run)

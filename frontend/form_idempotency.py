@@ -1,9 +1,11 @@
-"""Idempotency of forms: a double click, a reload or a step back finds the allocation that exists already.
+"""Idempotency of forms: a double click, a reload or a step back finds what exists already.
 
 The form carries a signed key. The same form with the same values is one request; with other values it is another.
 """
 
 import secrets
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.core import signing
@@ -29,6 +31,13 @@ def valid_key(key: str) -> str:
     except signing.BadSignature:
         return new_key()
     return key
+
+
+def act_once(user: User, route: str, key: str, content: Any, act: Callable[[], str]) -> str:
+    """Return what ``act`` says; the form with this key and content acts once. Raises what ``act`` raises."""
+    sent = idempotency.digest_of([key, content])
+    reply = idempotency.idempotent_reply(user.pk, route, sent, content, lambda: Reply(200, act()), waits=True)
+    return str(reply.body)
 
 
 def idempotent_request(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, bool]:

@@ -231,6 +231,7 @@ SPECTACULAR_SETTINGS = {
         "QueueEntryKind": "portal.api.views.queues.KINDS",
         "QueueEntryState": "portal.api.views.queues.STATES",
         "QueueOrder": "portal.api.views.queues.ORDERS",
+        "SavingKind": "portal.api.schemas.savings_output.KINDS",
         "Role": "portal.tenants.models.Role",
         "TokenState": "portal.api.views.me.STATES",
         "OwnRole": "portal.api.views.me.ROLES",

@@ -20,7 +20,7 @@ from allocations.models import Allocation, AppliedObject, MirrorObject, WatchSta
 from allocations.reconcile import batch_state, change_targets, mirror
 from allocations.reconcile.batch_state import SHOW_HOLDS, BatchState
 from allocations.reconcile.engine.plan import DELETED
-from allocations.reconcile.metering import capacity_ledger, foreign_use, job_ledger, ledger, pod_ends
+from allocations.reconcile.metering import capacity_ledger, foreign_use, hold_use, job_ledger, ledger, pod_ends
 from allocations.reconcile.metering.foreign_use import Snapshots, UseChange
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.usage_pace import UsagePace
@@ -89,6 +89,7 @@ def record_observations(
             is_known = change_targets.is_own_write(change, applied)
             affected |= _sync_ledger(state, change, concerned, snapshots, is_known=is_known, is_first=is_first)
             uses.append(foreign_use.change_of(cluster, change, holders, concerned, snapshots))
+            hold_use.record(cluster, change, concerned, snapshots)
             affected |= change_targets.job_targets(cluster, change)
             affected |= change_targets.adoption_targets(cluster, change, holders)
         foreign_use.record(cluster, uses)
@@ -155,6 +156,7 @@ def record_list(
             record_observations(cluster, batch, is_first=state is None)
         capacity_ledger.record_listed(cluster, kind.name, last_seen_at)
         foreign_use.record_listed(cluster, kind.name, last_seen_at)
+        hold_use.record_listed(cluster, kind.name, last_seen_at)
         if kind.name in SHOW_LEDGER:
             outages.record(cluster, kind.name, last_seen_at, listed_at)
         record_sync(cluster, (kind, resource_version, listed_at))

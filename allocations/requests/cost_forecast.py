@@ -3,11 +3,13 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
 
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
+from portal.core import money
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants.models import Membership, User
@@ -36,6 +38,29 @@ class CostForecast:
     forecast: Forecast | None
     unknown: str | None
     is_complete: bool
+
+    def amounts(self) -> "ForecastAmounts":
+        """Return the amounts, rounded once. ``total`` is the sum of the three parts as they are rounded."""
+        posted, committed = _text(self.posted.cost), _text(self.committed.cost)
+        if self.forecast is None:
+            return ForecastAmounts(posted, committed)
+        expected = money.text(self.forecast.expected)
+        total = sum((Decimal(one) for one in (posted, committed, expected) if one is not None), Decimal(0))
+        low = max(total - Decimal(money.text(self.forecast.below)), Decimal(posted or 0))
+        high = total + Decimal(money.text(self.forecast.above))
+        return ForecastAmounts(posted, committed, expected, *map(money.text, (total, low, high)))
+
+
+@dataclass(frozen=True)
+class ForecastAmounts:
+    """The amounts of a forecast as decimal strings; None is without a price, or unknown."""
+
+    posted: str | None
+    committed: str | None
+    expected: str | None = None
+    total: str | None = None
+    low: str | None = None
+    high: str | None = None
 
 
 def visible_scope(user: User, named: Mapping[str, str]) -> Scope:
@@ -66,7 +91,7 @@ def in_window(window: Window, scope: Scope, now: datetime, calendar: Calendar = 
     running, prices = commitments.running(scope), rates.read()
     changes = [each.valid_from for of in (prices.rates, prices.lists) for dated in of.values() for each in dated]
     parts = forecast.day_parts(now, window.end, calendar, changes)
-    committed = commitments.rated(running, _ends({row.holder_id for row in running}, now), parts, prices)
+    committed = commitments.rated(running, expected_ends({row.holder_id for row in running}, now), parts, prices)
     shares = _shares({key for day in known.days for key in day.used})
     remaining = [
         RemainingPart(part, rated.priced_cost, _prices_in(part, shares, prices))
@@ -85,8 +110,8 @@ def in_window(window: Window, scope: Scope, now: datetime, calendar: Calendar = 
     )
 
 
-def _ends(holders: Collection[UUID], now: datetime) -> dict[UUID, datetime]:
-    """Return when the time of each allocation is over; now, if it is being released. Jobs have no end."""
+def expected_ends(holders: Collection[UUID], now: datetime) -> dict[UUID, datetime]:
+    """Return when the time of each allocation is over; now, if it is being released. Jobs have no end. One query."""
     rows = Allocation.objects.filter(pk__in=holders)
     return {row.pk: now if _is_released(row) else spec_of_row.time(row).expected_end(now) for row in rows}
 
@@ -120,3 +145,7 @@ def _check_member(user: User, name: str) -> None:
         people = people.filter(pk__in=Membership.objects.filter(team__in=access.visible_teams(user)).values("user"))
     if not people.exists():
         raise NotVisible(f"The member {name}", hint="GET /members lists those of your teams.")
+
+
+def _text(amount: Fraction | None) -> str | None:
+    return None if amount is None else money.text(amount)

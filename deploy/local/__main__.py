@@ -12,7 +12,8 @@ fleet [KIND[=N] ...]  switch on kinds of node that are off, or more nodes of a k
 env                   shell lines for a portal process of this home; DATABASE_OWNER_URL is for migrations alone
 down                  stop everything
 
-FLEET="KIND[=N] ..." in the environment of up, run and tour does as `fleet` from the start.
+FLEET="KIND[=N] ..." in the environment of up, run and tour does as `fleet` from the start. HISTORY=30d writes a
+simulated past of so many days, 1d to 90d.
 """
 
 import argparse
@@ -31,9 +32,10 @@ from deploy.local.errors import LocalError
 from deploy.local.fleet import spec, state, switches
 from deploy.local.fleet.api import Api
 from deploy.local.home import REPOSITORY
-from deploy.local.processes import GROUPS
+from deploy.local.processes import GROUPS, history_command
 from deploy.local.runner import Local
 from deploy.local.serve import describe, is_running, supervise
+from quotas.simulated_history import length
 
 
 def main() -> int:
@@ -120,22 +122,41 @@ def _parse_extra_nodes(arguments: list[str]) -> dict[str, int]:
     return extra
 
 
+def _history() -> str:
+    """Return the length of the past to write, "" for none; raise LocalError for what is none."""
+    text = os.environ.get("HISTORY", "")
+    try:
+        return f"{length.days(text)}d" if text else ""
+    except ValueError as error:
+        raise LocalError(f"HISTORY={error}") from error
+
+
+def _write_history(local: Local, days: str) -> None:
+    """Write a past of a portal that runs already."""
+    command = [sys.executable, "-m", *history_command(days)]
+    if subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **local.env()}, check=False).returncode:
+        raise LocalError("no history was written")
+
+
 def _build(_: argparse.Namespace) -> None:
     _print(str(build(_print)))
 
 
 def _up(arguments: argparse.Namespace) -> None:
-    extra = _extra_nodes()
+    extra, days = _extra_nodes(), _history()
     local = Local(arguments.home, _print)
     runs_already = local.is_up()
     local.up(arguments.groups)
     if runs_already and extra:
         _set_extra_nodes(local, extra)
+    if runs_already and days and "portal" in arguments.groups:
+        _write_history(local, days)
     _print(f"ready: {describe(local.home, arguments.groups)}")
 
 
 def _tour(arguments: argparse.Namespace) -> None:
     _extra_nodes()
+    _history()
     local = Local(arguments.home, _print)
     runs_already = local.is_up()
     local.up()
@@ -154,6 +175,7 @@ def _down(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     _extra_nodes()
+    _history()
     if is_running(arguments.home.resolve()):
         raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
     supervise(arguments.home.resolve(), arguments.groups, _print)

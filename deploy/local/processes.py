@@ -98,13 +98,15 @@ def store_rows(home: Home) -> tuple[Row, ...]:
 
 
 def portal(home: Home) -> tuple[Row, ...]:
-    """Return the rows of database and seeds, then web, worker, beat and watcher."""
+    """Return the rows of database and seeds, then web, worker, beat and watcher, and of a past if HISTORY is set."""
     env = home.env()
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")
     grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
     wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=16", "--keep-alive=75")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
+    days = os.environ.get("HISTORY")
+    history = (Row("history", _python(*history_command(days)), None, ("seed-quotas",), env=env),) if days else ()
     return (
         Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"),
             env=owner | _named("migrate")),
@@ -120,6 +122,7 @@ def portal(home: Home) -> tuple[Row, ...]:
             probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"),
             env=env | _named("watcher") | FEW_JOINS),
         Row("seed-quotas", _python("manage", "seed_quotas"), None, ("watcher", "worker"), env=env),
+        *history,
     )  # fmt: skip
 
 
@@ -128,6 +131,11 @@ GROUPS: dict[str, Callable[[Home], tuple[Row, ...]]] = {
     "stores": store_rows,
     "portal": portal,
 }
+
+
+def history_command(days: str) -> tuple[str, ...]:
+    """Return the module and arguments that write a past of so many days, as in HISTORY: 30d."""
+    return ("manage", "simulate_history", f"--days={days}")
 
 
 def _named(process: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from frontend.presenters import amounts
+from frontend.presenters.costs_chart import Trend
 from portal.core.money import split
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
@@ -16,18 +17,22 @@ PLACES = 2
 
 @dataclass(frozen=True)
 class CostLine:
-    """One row; ``share`` is its part of the sum in per cent, for the bar.
+    """A row as REST has it, and how it is shown; ``share`` is its part of the sum in per cent, for the bar.
 
     Cost and share are None if it is not priced; ``left_out`` says what the cost of a row that is partly priced leaves
-    out.
+    out. ``change`` is None without a row to compare with, ``idle`` if it is not known.
     """
 
+    row: CostRow
     name: str
     url: str
     gpu_hours: Decimal
     cost: Decimal | None
     left_out: str
     share: int | None
+    change: Decimal | None
+    idle: Decimal | None
+    trend: Trend | None
 
 
 @dataclass(frozen=True)
@@ -41,20 +46,26 @@ class CostTable:
     gpu_hours: Decimal
     total: Decimal | None
     left_out: str
+    idle: Decimal | None
 
 
-def table(found: Costs, names: Mapping[str, tuple[str, str]]) -> CostTable:
-    """Return the table; ``names`` maps a row's name to (text, link) where there is a better text."""
+def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trends: Mapping[str, Trend]) -> CostTable:
+    """Return the table; texts, links and trends are by the name of a row."""
     hours = _rounded([Decimal(row.gpu_hours) for row in found.rows])
     costs = _rounded([Decimal(row.total or 0) for row in found.rows])
     total = sum(costs, Decimal("0.00"))
     lines = [
         CostLine(
-            *names.get(row.name, (row.name, "")),
+            row=row,
+            name=names[row.name],
+            url=urls.get(row.name, ""),
             gpu_hours=used,
             cost=None if row.total is None else cost,
             left_out=_left_out(row),
-            share=None if row.total is None else round(100 * cost / total) if total else 0,
+            share=None if row.total is None else round(100 * cost / total) if total > 0 else 0,
+            change=_places(row.change),
+            idle=_places(row.idle_cost),
+            trend=trends.get(row.name),
         )
         for row, used, cost in zip(found.rows, hours, costs, strict=True)
     ]
@@ -66,7 +77,26 @@ def table(found: Costs, names: Mapping[str, tuple[str, str]]) -> CostTable:
         gpu_hours=sum(hours, Decimal("0.00")),
         total=None if found.total is None else total,
         left_out=_left_out(found),
+        idle=None if (idle := idle_total(found)) is None else round(idle, PLACES),
     )
+
+
+def idle_total(found: Costs) -> Decimal | None:
+    """Return the idle cost of all rows; None if that of any is not known, or capacity was not recorded all the time."""
+    costs = [row.idle_cost for row in found.rows]
+    recorded = found.capacity_recorded_since.values()
+    if None in costs or any(at is None or at > found.window.start for at in recorded):
+        return None
+    return sum((Decimal(cost or 0) for cost in costs), Decimal(0))
+
+
+def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]:
+    """Return the rows in an order of the form; empty: by cost, highest first. What is not known is last."""
+    if order == "name":
+        return sorted(found.rows, key=lambda row: names[row.name])
+    column = {"": "total", "gpu_hours": "gpu_hours", "idle": "idle_cost", "change": "change"}[order]
+    amounts = {row.name: getattr(row, column) for row in found.rows}
+    return sorted(found.rows, key=lambda row: (amounts[row.name] is None, -Decimal(amounts[row.name] or 0)))
 
 
 def outage_line(share: OutageShare, currency: str) -> str:
@@ -85,6 +115,10 @@ def billed_line(found: Costs) -> str:
     if found.billed_share is None:
         return ""
     return f"Bills cover {round(100 * Decimal(found.billed_share))} % of what the GPUs and nodes of this time cost."
+
+
+def _places(amount: str | None) -> Decimal | None:
+    return None if amount is None else round(Decimal(amount), PLACES)
 
 
 def _left_out(costs: Costs | CostRow) -> str:

@@ -1,91 +1,208 @@
-"""Usage and cost, aggregated as the reader chooses."""
+"""Usage and cost, grouped and filtered as the reader chooses, down to the intervals of an allocation."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.core.paginator import Paginator
 from django.http import HttpResponse
-from django.urls import reverse
+from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from allocations.queues import jobs
-from allocations.requests import selectors
+from allocations.requests import cost_forecast, selectors
+from allocations.requests.cost_forecast import CostForecast
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import fleet_hours
+from frontend.presenters import costs as shown
+from frontend.presenters import (
+    costs_chart,
+    costs_drill,
+    costs_filters,
+    costs_form,
+    costs_saved,
+    costs_sections,
+    costs_tiles,
+)
 from frontend.presenters.amounts import NOT_PRICED
-from frontend.presenters.balance import balance
-from frontend.presenters.costs import billed_line, outage_line, table
+from frontend.presenters.costs_address import OWN, QUESTION, CostsAddress, address_of, curl
+from frontend.presenters.costs_intervals import intervals_page
+from frontend.presenters.costs_names import holder_names, key_word
+from frontend.presenters.simulated_history import simulated_line
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Forbidden, Invalid, NotVisible
 from portal.tenants import access
-from quotas.costs import windows
+from portal.tenants.models import User
+from quotas.costs import cost_parameters, steps
+from quotas.costs.columns import ALL
 from quotas.costs.cost_rows import Costs
+from quotas.costs.filters import as_filter
+from quotas.costs.holder_costs import of_holder
+from quotas.costs.idle_views import HIDDEN, for_person
 from quotas.costs.outages import visible_share
-from quotas.costs.selectors import visible_costs
-from quotas.metering.fleet_hours import by_flavor_and_day
-from quotas.metering.hours import DAY
+from quotas.costs.reports import CostQuery, report
+from quotas.costs.run_rates import Metric
+from quotas.costs.steps import Step
 
-WINDOWS = {
-    "today": "today",
-    "yesterday": "yesterday",
-    "7d": "last 7 days",
-    "30d": "last 30 days",
-    "lastweek": "last week",
-    "month": "this month",
-    "lastmonth": "last month",
-}
-KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department", "node", "allocation")
-FLEET_DAYS = 31
-"""The most days of which the GPU-hours of the fleet are shown: each is a row for each flavor."""
-UNKNOWN = {
-    "node": "no node: counted by a device plugin",
-    "member": "not known: Jobs submitted with kubectl name nobody",
-}
+PAGE_ROWS = 100
+MAX_TREND_ROWS = 200
+"""Above so many rows there is neither a series nor a trend of each."""
+RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
+NO_FORECAST_OF_RATE = "There is one of the cost of the period, not of a rate."
+NO_FORECAST_OF_FILTER = "There is one by department, team, project or person, not of this filter."
+
+
+@dataclass(frozen=True)
+class View:
+    """A question, its answer, and the answer by the step of the chart. `series` are its names, from the largest."""
+
+    query: CostQuery
+    found: Costs
+    step: Step
+    by_step: Costs
+    series: list[str]
 
 
 @require_safe
 @page
 def costs(request: PageRequest) -> HttpResponse:
-    """Show usage and cost of all teams the person may see, and to platform staff the fleet's GPU-hours and balance.
-
-    The address takes any window and key of REST.
+    """Show usage and cost of all teams the person may see. The address takes any parameter of REST; what the form
+    sends is redirected to the address that it means.
     """
-    window = request.GET.get("window") or "7d"
-    aggregate = request.GET.get("aggregate") or "project"
-    context: dict[str, object] = {
-        "window": window,
-        "aggregate": aggregate,
-        "keys": KEYS,
-        "problem": None,
-        "fleet_lines": None,
+    zone = timezone.get_current_timezone_name()
+    given = request.GET
+    address = address_of(given, zone)
+    try:
+        if costs_form.is_submitted(given):
+            address = CostsAddress({"timezone": zone, **costs_form.meaning(given)})
+            return redirect(address.page())
+        view = _view(request.user, address)
+    except (Invalid, Forbidden) as problem:
+        messages = [message for found in problem.errors.values() for message in found] or [problem.detail, problem.hint]
+        context = _form(request, address) | {"problems": messages, "table": None}
+        return show(request, "frontend/costs.html", context, status=problem.status)
+    with timezone.override(view.query.calendar.zone):
+        return show(request, "frontend/costs.html", _context(request, address, view))
+
+
+@require_safe
+@page
+def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
+    """Show what an allocation or a Job held: each interval with what it is charged, and its evidence."""
+    found = of_holder(request.user, id_, clock.now())
+    if not found.intervals:
+        selectors.get(request.user, id_)
+    context = intervals_page(request.user, id_, found, request.GET.get("page", ""))
+    return show(request, "frontend/costs_allocation.html", context)
+
+
+def _view(user: User, address: CostsAddress) -> View:
+    """Return the answers that the page shows. Raises Invalid and Forbidden."""
+    now = clock.now()
+    costs_form.sort_choice(address.values.get("sort", ""))
+    query = replace(cost_parameters.read(address.parameters(), now), is_compared=True)
+    step = costs_form.step_choice(address.values.get("accumulate", "")) or costs_chart.step_for(query.window)
+    found = report(user, query, now)
+    if len(steps.edges(query.window, step, query.calendar)) > costs_chart.MAX_STEPS + 1:
+        raise Invalid({"accumulate": [f"The chart has at most {costs_chart.MAX_STEPS} bars. Choose a longer step."]})
+    keys, series = query.keys, [row.name for row in found.rows]
+    if len(series) > MAX_TREND_ROWS:
+        keys, series = (ALL,), [ALL]
+    by_step = report(user, replace(query, keys=keys, step=step, is_compared=False), now)
+    return View(query, found, step, by_step, series)
+
+
+def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[str, Any]:
+    user, query, found, now = request.user, view.query, view.found, clock.now()
+    where = as_filter(query.where)
+    names = holder_names(user, found.rows)
+    texts = {row.name: names.text(row) for row in [*found.rows, *view.by_step.rows]}
+    rows = shown.ordered(found, texts, address.values.get("sort", ""))
+    unit = found.currency + RATES[query.metric]
+    starts = costs_chart.step_starts(query.window, view.step, query.calendar, now)
+    table = shown.table(
+        replace(found, rows=rows),
+        texts,
+        {row.name: costs_drill.row_url(row, where, address) for row in rows},
+        costs_chart.trends(view.by_step.rows, starts),
+    )
+    shows_idle = for_person(query.idle, sees_all=access.sees_all(user)) != HIDDEN
+    is_mine, mine = costs_filters.mine(where, address, user.username)
+    window, calendar = query.window, query.calendar
+    return _form(request, address) | {
+        "table": table,
+        **_pages(table.lines, address),
+        "tiles": costs_tiles.tiles(found, _forecast(user, query, now), unit, shows_idle=shows_idle),
+        "chart": costs_chart.chart(view.by_step.rows, view.series, texts, window, view.step, calendar, unit, now),
+        "unit": unit,
+        "shows_idle": shows_idle,
+        "chips": costs_filters.chips(where, address),
+        "unfiltered": address.page(filter=""),
+        "is_mine": is_mine,
+        "mine": mine,
+        "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),
+        "columns": _columns(address),
+        "billed": shown.billed_line(found),
+        "simulated": simulated_line(window.start),
+        "outages": shown.outage_line(visible_share(user, window, query.where), found.currency),
+        "csv": address.rest("/export", compare="previous"),
+        "chart_csv": address.rest("/export", accumulate=view.step.value),
+        "curl": curl(address.rest(compare="previous")),
+    }
+
+
+def _form(request: PageRequest, address: CostsAddress) -> dict[str, Any]:
+    """Return what the page shows of its question, whether or not it can be answered."""
+    sees_all = access.sees_all(request.user)
+    fields = costs_form.fields(address, request.GET, sees_all=sees_all, default_idle="separate" if sees_all else "hide")
+    keys = address.values["aggregate"].split(",")
+    return {
+        "address": {**dict.fromkeys((*QUESTION, *OWN), ""), **address.values},
+        "fields": fields,
+        "by": " and ".join(_lower(key_word(key)) if key != ALL else "everything" for key in keys),
+        "sees_all": sees_all,
+        "days": {"first": "", "last": ""},
+        "query": address.saved(),
+        "saved": costs_saved.saved_links(request.user),
+        "share_with": costs_saved.teams_to_share_with(request.user),
+        "sections": costs_sections.sections(sees_all=sees_all),
         "not_priced": NOT_PRICED,
     }
-    context["windows"] = WINDOWS if window in WINDOWS else {**WINDOWS, window: window}
-    now = clock.now()
+
+
+def _lower(word: str) -> str:
+    """Return a word for the middle of a sentence; a label keeps its letters."""
+    return word[:1].lower() + word[1:]
+
+
+def _pages(lines: Sequence[shown.CostLine], address: CostsAddress) -> dict[str, Any]:
+    found = Paginator(lines, PAGE_ROWS).get_page(address.values.get("page"))
+    return {
+        "lines": found,
+        "previous_page": address.page(page=str(found.number - 1)),
+        "next_page": address.page(page=str(found.number + 1)),
+    }
+
+
+def _columns(address: CostsAddress) -> dict[str, tuple[str, str]]:
+    """Return for each column by which rows can be ordered the address that does, and how it is ordered now."""
+    now = address.values.get("sort", "")
+    orders = {now: "ascending" if now == "name" else "descending"}
+    return {name or "cost": (address.page(sort=name), orders.get(name, "")) for name in costs_form.SORTS}
+
+
+def _forecast(user: User, query: CostQuery, now: datetime) -> CostForecast | str | None:
+    """Return the forecast of the window, or why there is none; None if it is over, or has not begun."""
+    if not query.window.start <= now < query.window.end:
+        return None
+    if query.metric is not Metric.CUMULATIVE:
+        return NO_FORECAST_OF_RATE
+    named = costs_filters.scope(as_filter(query.where))
+    if named is None:
+        return NO_FORECAST_OF_FILTER
     try:
-        span = windows.parse(window, now)
-        found = visible_costs(request.user, span, [aggregate])
-    except Invalid as problem:
-        context |= {"problem": problem, "table": None}
-        return show(request, "frontend/costs.html", context, status=problem.status)
-    context["table"] = table(found, _names(request, aggregate, found))
-    context["billed"] = billed_line(found)
-    context["outages"] = outage_line(visible_share(request.user, span), found.currency)
-    if access.sees_all(request.user):
-        end = max(span.start, min(span.end, now))
-        is_too_long = end - span.start > FLEET_DAYS * DAY
-        context |= {"fleet_days": FLEET_DAYS, "fleet_is_too_long": is_too_long, "balance": balance()}
-        hours = None if is_too_long else by_flavor_and_day(span.start, end)
-        context["fleet_lines"] = None if hours is None else fleet_hours.lines(hours)
-        context["stranded"] = fleet_hours.stranded(hours or ())
-        context["capacity_since"] = fleet_hours.recorded_since(span.start)
-    return show(request, "frontend/costs.html", context)
-
-
-def _names(request: PageRequest, aggregate: str, found: Costs) -> dict[str, tuple[str, str]]:
-    if aggregate == "allocation":
-        ids = [row.name for row in found.rows]
-        rows = selectors.visible(request.user).filter(pk__in=ids)
-        own = jobs.read(jobs.rows(access.visible_projects(request.user)).filter(facts__job__uid__in=ids))
-        return {
-            **{id_: (f"Job {id_}, deleted", "") for id_ in ids},
-            **{str(row.pk): (f"{row.project.slug} / {row.name}", reverse("allocation", args=[row.pk])) for row in rows},
-            **{str(one.uid): (f"{one.project.slug} / Job {one.name}", reverse("job", args=[one.uid])) for one in own},
-        }
-    return {"__unallocated__": (UNKNOWN.get(aggregate, "not known"), "")}
+        scope = cost_forecast.visible_scope(user, named)
+    except NotVisible:
+        return NO_FORECAST_OF_FILTER
+    return cost_forecast.in_window(query.window, scope, now, query.calendar)

@@ -26,6 +26,7 @@ def project(request: PageRequest, slug: str) -> HttpResponse:
     known = {name: getattr(row, name) for name in settings}
     back = reverse("team", args=[row.team.slug])
     words = {"title": f"Project {row.slug}", "button": "Save", "back": back}
+    words["cost_url"] = reverse("project-cost", args=[row.slug])
 
     def change(values: dict[str, Any]) -> str:
         organization.change_project(request.user, row, **values)

@@ -26,6 +26,8 @@ from portal.api.views import (
     prices,
     projects,
     queues,
+    saved_views,
+    savings,
     structure,
 )
 
@@ -85,8 +87,11 @@ v1 = [
     path("costs/export", costs.export),
     path("costs/assets", costs.assets),
     path("costs/allocations/<uuid:id_>", costs.allocation),
+    path("costs/savings", savings.savings),
     path("costs/forecast", forecast.forecast),
     path("costs/proof", cost_proof.proof),
+    path("saved-views", saved_views.saved_views),
+    path("saved-views/<int:view_id>", saved_views.saved_view),
     path("prices", prices.prices),
     path("prices/export", prices.export),
     path("prices/import", prices.import_),

@@ -36,6 +36,8 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "allocation.connect": USERS,  # hands out a kubeconfig, which auditors and viewers never get
     "project.connect": frozenset({"viewer", "member", "lead"}),  # the rights of their account: platform roles have none
     "cost.view": READERS,
+    "view.share": USERS,  # a saved view of costs, with the team
+    "view.delete": OWN_OR_LEAD,
     "member.manage": LEADS,
     "member.add": OPERATORS,  # without an invitation
     "project.rename": LEADS,

@@ -53,6 +53,12 @@ def seed(known: Seeds | None = None) -> Seeds:
     return Seeds(passwords=passwords, tokens=secrets_, namespaces=namespaces)
 
 
+def are_the_first() -> bool:
+    """Return whether the demo's people are all there, and nobody was before them: the database is a demo's."""
+    usernames = User.objects.order_by("pk").values_list("username", flat=True)
+    return usernames.filter(username__in=PEOPLE).count() == len(PEOPLE) and usernames.first() in PEOPLE
+
+
 def _project(team: Team, slug: str, name: str) -> Project:
     return Project.objects.filter(slug=slug).first() or services.create_project(team, slug, name)
 

@@ -20,7 +20,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from portal.core import labels
 from portal.core.errors import Invalid
-from quotas.costs.columns import KEYS, LABEL, label_key
+from quotas.costs.columns import KEYS, LABEL, LABEL_PREFIX, label_key
 from quotas.costs.filters import EVERYTHING, And, Comparison, Filter, Operator, Or
 
 MAX_LENGTH = 2000
@@ -76,6 +76,32 @@ def parse(text: str) -> Filter:
     except UnexpectedInput as error:
         _refuse(*_place_of(error, text.rstrip()))
     return found
+
+
+def text(where: Filter) -> str:
+    """Return a text of which `parse` makes this filter. Raises ValueError for a value with a quotation mark, which the
+    grammar cannot write.
+    """
+    match where:
+        case Comparison():
+            return _comparison_text(where)
+        case And():
+            return "+".join(map(_element_text, where.parts))
+        case Or():
+            return "|".join(map(_element_text, where.parts))
+
+
+def _element_text(part: Filter) -> str:
+    return text(part) if isinstance(part, Comparison) else f"({text(part)})"
+
+
+def _comparison_text(one: Comparison) -> str:
+    if any('"' in value for value in one.values):
+        raise ValueError("a value has a quotation mark")
+    is_label = one.key.startswith(LABEL_PREFIX)
+    key = f"{LABEL}[{one.key.removeprefix(LABEL_PREFIX)}]" if is_label else one.key
+    values = ",".join(f'"{value}"' for value in one.values)
+    return f"{key}{'!' if one.is_negated else ''}{one.operator.value}{values}"
 
 
 class _Read(Transformer[Token, Filter]):

@@ -1,11 +1,13 @@
 """What the intervals of one allocation or Job are charged, each with its evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from portal.core import money
 from portal.tenants import access
@@ -38,10 +40,7 @@ def of_holder(user: User, holder_id: UUID, now: datetime) -> HolderCosts:
     """Return what the intervals of a holder are charged until `now`, as far as they were of teams whose things `user`
     may read.
     """
-    visible = UsageInterval.objects.filter(holder_id=holder_id, start__lte=now)
-    if not access.sees_all(user):
-        visible = visible.filter(team__in=access.visible_teams(user).values("slug"))
-    rows = list(visible.order_by("start", "slot", "key"))
+    rows = list(visible_intervals(user, [holder_id], now).order_by("start", "slot", "key"))
     charges = selectors.charges(rows, rates.read(row.flavor for row in rows), now, by="key")
     found = [charges.get(row.key, NO_CHARGE) for row in rows]
     whole = _sum(found)
@@ -58,6 +57,14 @@ def of_holder(user: User, holder_id: UUID, now: datetime) -> HolderCosts:
         for row, one, hours, unpriced, cost in parts
     ]
     return HolderCosts(intervals, whole, selectors.currency())
+
+
+def visible_intervals(user: User, holders: Collection[UUID], now: datetime) -> QuerySet[UsageInterval]:
+    """Return the intervals of some holders until `now`, as far as they were of teams whose things `user` may read."""
+    visible = UsageInterval.objects.filter(holder_id__in=holders, start__lte=now)
+    if access.sees_all(user):
+        return visible
+    return visible.filter(team__in=access.visible_teams(user).values("slug"))
 
 
 def _sum(charges: Sequence[Charge]) -> Charge:

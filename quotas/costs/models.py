@@ -14,6 +14,7 @@ from quotas.costs.capacity_models import CapacityCostHour as CapacityCostHour
 from quotas.costs.capacity_models import NodeCost as NodeCost
 from quotas.costs.capacity_models import NodeInterval as NodeInterval
 from quotas.costs.capacity_models import NodeTerm as NodeTerm
+from quotas.costs.saved_view_models import SavedView as SavedView
 
 
 class Price(AppendOnly):

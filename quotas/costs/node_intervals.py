@@ -1,6 +1,6 @@
 """Write operations on the intervals of nodes: what size they had, and by which term they were paid."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,6 +20,15 @@ class FoundNode(NamedTuple):
     term: Term | None
     cpu_millicores: int
     memory_mib: int
+
+
+class PastNode(NamedTuple):
+    """What a node was in ``[start, end)``."""
+
+    node: str
+    found: FoundNode
+    start: datetime
+    end: datetime
 
 
 def open_nodes(cluster: str) -> set[str]:
@@ -67,8 +76,42 @@ def record(
     return len(changed)
 
 
+def add_past(cluster: str, nodes: Sequence[PastNode], evidence: Mapping[str, Any]) -> int:
+    """Add intervals of nodes that have ended before anything was recorded of them; return how many."""
+    rows = [
+        NodeInterval(
+            cluster_id=cluster,
+            node=one.node,
+            term=one.found.term or "",
+            cpu_millicores=one.found.cpu_millicores,
+            memory_mib=one.found.memory_mib,
+            start=one.start,
+            end=one.end,
+            source_start=dict(evidence),
+            source_end=dict(evidence),
+            recorded_at=clock.now(),
+        )
+        for one in nodes
+    ]
+    with transaction.atomic(), advisory_lock("nodes", cluster):
+        NodeInterval.objects.bulk_create(rows)
+        if rows:
+            dirty_hours.mark(cluster, min(one.start for one in rows), max(one.end for one in nodes))
+    return len(rows)
+
+
+def first_nodes(cluster: str) -> dict[str, tuple[FoundNode, datetime]]:
+    """Return what each node was when it was first recorded, and when that was; one query."""
+    rows = NodeInterval.objects.filter(cluster=cluster).order_by("node", "start").distinct("node")
+    return {row.node: (_found(row), row.start) for row in rows}
+
+
+def _found(row: NodeInterval) -> FoundNode:
+    return FoundNode(Term(row.term) if row.term else None, row.cpu_millicores, row.memory_mib)
+
+
 def _of_row(row: NodeInterval | None) -> FoundNode | None:
-    return FoundNode(Term(row.term) if row.term else None, row.cpu_millicores, row.memory_mib) if row else None
+    return _found(row) if row else None
 
 
 def _end(row: NodeInterval, at: datetime, evidence: Mapping[str, Any], *, estimated: bool) -> None:

@@ -1,7 +1,7 @@
 """The history of quotas: records each change, and reads what applied in a window."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -39,6 +39,22 @@ def record_quota(limit: Limit, quota: Quota) -> None:
         nominal=quota.nominal,
         borrowing=quota.borrowing,
         lending=quota.lending,
+    )
+
+
+def record_quotas(limits: Iterable[Limit], at: datetime) -> None:
+    """Record that the holders of these quotas have them from ``at`` on, of which nothing was recorded until then."""
+    QuotaChange.objects.bulk_create(
+        QuotaChange(
+            at=at,
+            department=limit.department,
+            team=limit.team,
+            pool=limit.pool,
+            nominal=limit.nominal,
+            borrowing=limit.borrowing,
+            lending=limit.lending,
+        )
+        for limit in limits
     )
 
 

@@ -4,11 +4,13 @@ from django.db import transaction
 from simple_history.utils import bulk_create_with_history
 
 from portal.audit.entries import audit
+from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.selectors import pools
+from quotas.limits import history
 from quotas.limits.models import Limit
 
 
@@ -28,6 +30,7 @@ def seed_half_quotas() -> int:
         ]
         if missing:
             bulk_create_with_history(missing, Limit)
+            history.record_quotas(missing, clock.now())
             for limit in missing:
                 audit(
                     "system",

@@ -10,6 +10,7 @@ from quotas.metering.models import (
     DayTotal,
     DirtyHour,
     ForeignUse,
+    HoldUse,
     HourTotal,
     OwnedIdleDay,
     OwnedIdleHour,
@@ -38,6 +39,13 @@ class ForeignUseAdmin(ReadOnlyAdmin):
     list_display = ("node", "name", "count", "consumer_kind", "namespace", "consumer", "owner_kind", "start", "end")
     list_filter = ("cluster", "kind", "consumer_kind", "owner_kind", "estimated_start", "estimated_end")
     search_fields = ("node", "namespace", "consumer")
+
+
+@admin.register(HoldUse)
+class HoldUseAdmin(ReadOnlyAdmin):
+    list_display = ("holder_id", "cluster", "start", "end", "estimated_start", "estimated_end")
+    list_filter = ("cluster", "estimated_start", "estimated_end")
+    search_fields = ("holder_id",)
 
 
 @admin.register(Correction)

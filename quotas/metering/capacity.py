@@ -60,7 +60,7 @@ def record(
         begun = [unit for unit in changed if unit in after]
         last_ends = _last_ends(cluster, {unit.node for unit in begun if unit not in before})
         CapacityInterval.objects.bulk_create(
-            _begun(
+            interval_of(
                 cluster,
                 unit,
                 after[unit],
@@ -91,7 +91,8 @@ def add_values(cluster: str, rows: OpenUnits, values: Mapping[Unit, Value]) -> i
         written = _add_first_values(cluster, {unit: (row.labels, values[unit]) for unit, row in rows.items()})
         _end([rows[unit] for unit in other], now, evidence)
         CapacityInterval.objects.bulk_create(
-            _begun(cluster, unit, rows[unit].found, rows[unit], now, evidence, value=values[unit]) for unit in other
+            interval_of(cluster, unit, rows[unit].found, rows[unit], now, evidence, value=values[unit])
+            for unit in other
         )
     return written + len(other)
 
@@ -129,7 +130,7 @@ def _end(
         row.end = max(row.start, at)
 
 
-def _begun(
+def interval_of(
     cluster: str,
     unit: Unit,
     found: FoundUnit,
@@ -140,7 +141,9 @@ def _begun(
     estimated: bool = False,
     value: Value | None = None,
 ) -> CapacityInterval:
-    """Return the interval that begins where ``before`` has ended, with its value if it is the same unit still."""
+    """Return the interval that begins where ``before`` has ended, with its value if it is the same unit still; it is
+    not saved.
+    """
     is_same = before is not None and (before.count, before.labels) == (found.count, dict(found.labels))
     value = value or (before.value if before is not None and is_same else None)
     return CapacityInterval(

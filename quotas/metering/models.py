@@ -277,6 +277,46 @@ class ForeignUse(AppendOnly):
         return f"{self.namespace}/{self.consumer}: {self.slot} [{self.start:%F %T}, {self.end or '...'})"
 
 
+class HoldUse(AppendOnly):
+    """The time `[start, end)` in which an allocation had a pod on a node that had not finished; `end` is null while it
+    has one. Of a hold whose pods were not recorded from the beginning an empty interval says when they were first.
+
+    Append-only. It is no part of what is charged: a hold is charged with and without pods.
+    """
+
+    updatable_columns = ("end", "revision_end", "estimated_end")
+
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
+    holder_id = models.UUIDField()
+    start = models.DateTimeField()
+    end = models.DateTimeField(null=True, blank=True)
+    estimated_start = models.BooleanField(default=False)
+    estimated_end = models.BooleanField(default=False)
+    revision_start = models.BigIntegerField()
+    revision_end = models.BigIntegerField(null=True, blank=True)
+    recorded_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-start", "holder_id")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="hold_use_ends_after_start"
+            ),
+            models.UniqueConstraint(
+                fields=("holder_id",), condition=Q(end__isnull=True), name="hold_use_one_open_per_holder"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=("holder_id", "-end"), name="hold_use_holder_end"),
+            models.Index(fields=("cluster", "start"), name="hold_use_cluster_start"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.holder_id} [{self.start:%F %T}, {self.end or '...'})"
+
+
 class BalanceProof(models.Model):
     """The result of checking that the ledger of a cluster adds up in one hour; replaced when the hour is checked again.
 

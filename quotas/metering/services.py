@@ -117,7 +117,7 @@ def open_intervals(begins: Sequence[Begin]) -> list[UsageInterval]:
                 held = SlotHeld(one.slot, before.holder_id)
                 break
             if row is None:
-                row = known[one.key] = last[one.slot] = _interval(one, before.end if before else None)
+                row = known[one.key] = last[one.slot] = interval_of(one, before.end if before else None)
                 new.append(row)
             found.append(row)
         UsageInterval.objects.bulk_create(new)
@@ -136,7 +136,8 @@ def _known_and_last(begins: Sequence[Begin]) -> tuple[dict[UUID, UsageInterval],
     return {row.key: row for row in rows[0]}, {row.slot: row for row in rows[1]}
 
 
-def _interval(one: Begin, last_end: datetime | None) -> UsageInterval:
+def interval_of(one: Begin, last_end: datetime | None = None) -> UsageInterval:
+    """Return the interval that begins, not before the last one in its slot has ended; it is not saved."""
     values = dict(vars(one.attribution))  # asdict would copy each value, which takes as long as the INSERT
     share: Fraction = values.pop("gpu_share")
     cluster = values.pop("cluster")

@@ -5,7 +5,8 @@ from uuid import uuid4
 import pytest
 
 from portal.core import clock
-from quotas.costs import rollups
+from quotas.catalog.models import Flavor
+from quotas.costs import rollups, services
 from quotas.metering.units import FoundUnit
 from tests.support.capacity import GPUS, RESOURCES, hold_gpu, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
@@ -144,3 +145,22 @@ def test_named_devices_are_charged_as_costs_say(member, auditor):
     query = f"{DAY}&aggregate=allocation&filter=allocation:{row.holder_id}"
     [same] = auditor.get(f"/api/v1/costs?{query}").json()["results"]
     assert (body["gpu_hours"], body["cost"]) == (same["gpu_hours"], same["cost"])
+
+
+def test_what_runs_has_the_cost_at_its_end_by_the_prices_that_are_known(member, project):
+    with clock.frozen(hour(8)):
+        row = allocate(member, project, ends_at=hour(14).isoformat())
+    used(hour(8), hour(9), 1, row.pk)
+    used(hour(9), None, 2, row.pk)
+    services.set_price("operator", Flavor.objects.get(name="l40s"), "2", "EUR", hour(12), "test")
+    body = client(member).get(f"{ALLOCATIONS}/{row.pk}").json()
+    assert (body["cost"], body["ends_at"]) == ("3.3000", "2026-11-02T14:00:00Z")
+    assert body["cost_at_end"] == "15.7000"  # 7 GPU-hours at 1.10, 4 at 2
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["of a Job", "of what has ended"])
+def test_the_cost_at_the_end_is_not_known(member, is_open):
+    id_ = uuid4()
+    used(hour(8), None if is_open else hour(9), 1, id_)
+    body = client(member).get(f"{ALLOCATIONS}/{id_}").json()
+    assert (body["ends_at"], body["cost_at_end"]) == (None, None)

@@ -44,7 +44,7 @@ def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
         *("Cluster", "Flavor", "FlavorVersion", "Pool", "PoolUse", "Offering", "Node", "Device"),
         *("Limit", "LimitUse", "QueuePolicy", "QuotaChange", "WeightChange", "Price"),
-        *("UsageInterval", "CapacityInterval", "ForeignUse", "BalanceProof"),
+        *("UsageInterval", "CapacityInterval", "ForeignUse", "HoldUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),
         *("NodeCost", "NodeTerm", "NodeInterval", "CapacityCostHour", "CapacityCostDay", "Bill", "SharedCost"),
         *("AccountHour", "HourTotal", "DayTotal", "RolledUpHour", "DirtyHour"),

@@ -165,7 +165,7 @@ def test_what_is_stranded_now_is_told_with_the_slice_that_would_fit():
         hold_gpu(f"gpu-{n}-mig-1g10gb-19-0", 6, None, gpu_share=Fraction(1, 7))
     with clock.frozen(hour(7)):
         assert stranded_gpus.current() == [StrandedGpus("h100", "1g.10gb", Fraction(12, 7), 2)]
-        window = f"/costs?window={hour(0):%FT%TZ},{hour(7):%FT%TZ}"
+        window = f"/costs/fleet?window={hour(0):%FT%TZ},{hour(7):%FT%TZ}"
         page = text(browser_of(person(platform_role="auditor")).get(window))
     assert "1.71 GPUs of h100 are stranded now, on 2 GPUs: a 1g.10gb would fit, and is not offered." in page
 
@@ -259,7 +259,7 @@ def test_uncovered_is_what_is_left_beside_what_covers(end: Any, covers: Any, lef
 def test_platform_staff_see_the_fleets_hours_and_members_do_not(member: User):
     record(RESOURCES, 0)
     used(hour(0), hour(5), 3)
-    window = f"/costs?window={hour(0):%FT%TZ},{hour(10):%FT%TZ}"
+    window = f"/costs/fleet?window={hour(0):%FT%TZ},{hour(10):%FT%TZ}"
     [line] = browser_of(person(platform_role="auditor")).get(window).context["fleet_lines"]
     assert (line.day, line.flavor, line.capacity) == ("2026-11-02", "l40s", "80.00")
     assert line.amounts[0] == ("Held", "15.00")
@@ -269,13 +269,13 @@ def test_platform_staff_see_the_fleets_hours_and_members_do_not(member: User):
 
 def test_a_window_ahead_has_no_hours():
     record(RESOURCES, 0)
-    ahead = "/costs?window=2126-01-01T00:00:00Z,2126-01-02T00:00:00Z"
+    ahead = "/costs/fleet?window=2126-01-01T00:00:00Z,2126-01-02T00:00:00Z"
     assert "No capacity was recorded" in text(browser_of(person(platform_role="operator")).get(ahead))
 
 
 def test_long_windows_have_costs_only():
     record(RESOURCES, 0)
-    page = text(browser_of(person(platform_role="operator")).get("/costs?window=90d"))
+    page = text(browser_of(person(platform_role="operator")).get("/costs/fleet?window=90d"))
     assert "Choose at most 31 days" in page
 
 
@@ -312,5 +312,5 @@ def test_more_than_a_week_of_the_ledger_is_not_read():
     assert fleet_hours.by_flavor_and_day(hour(0), hour(7 * 24 + 1)) is None
     rollups.roll_up(LOCAL, hour(0), hour(2))
     assert fleet_hours.by_flavor_and_day(hour(0), hour(7 * 24 + 1)) is not None
-    window = f"/costs?window={hour(0):%FT%TZ},{hour(240):%FT%TZ}"
+    window = f"/costs/fleet?window={hour(0):%FT%TZ},{hour(240):%FT%TZ}"
     assert "not rolled up yet" in text(browser_of(person(platform_role="operator")).get(window))

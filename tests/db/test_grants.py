@@ -67,6 +67,7 @@ UPDATABLE = {
         *("flavor", "gpus_numerator", "gpus_denominator", "offered"),
     },
     "metering_foreignuse": {"end", "revision_end", "estimated_end"},
+    "metering_holduse": {"end", "revision_end", "estimated_end"},
     "metering_correction": set(),
     "metering_recorderoutage": set(),
 }

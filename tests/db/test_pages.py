@@ -167,7 +167,7 @@ def test_costs_by_allocation_name_jobs(fleet, project, browser):
         used(now - timedelta(hours=1), now, allocation=uid)
     with clock.frozen(now):
         page = text(browser.get("/costs?window=today&aggregate=allocation"))
-    assert f'<a href="/jobs/{known}">vision-train / Job train</a>' in page
+    assert f'<a href="/costs/allocations/{known}">vision-train / Job train</a>' in page
     assert f"Job {deleted}, deleted" in page
 
 

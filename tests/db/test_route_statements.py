@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from portal.core import heartbeat
 from portal.tenants.models import Project, Team, User
 from tests.support.fleet import allocate, fleet
-from tests.support.pages import browser_of, held
+from tests.support.pages import HTMX, browser_of, held
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,6 +27,7 @@ BUDGETS = {
     "POST /api/v1/allocations/preview": 6,
     "GET /api/v1/queues/{team}": 7,
     "/": 15,
+    "/costs/mine": 19,
     "/allocations": 14,
     "/queues/{team}": 8,
     "/request": 9,
@@ -64,6 +65,7 @@ def routes(user: User) -> dict[str, Callable[[], Any]]:
         "POST /api/v1/allocations/preview": lambda: rest.post(f"{path}/preview", BODY, format="json"),
         "GET /api/v1/queues/{team}": lambda: rest.get("/api/v1/queues/vision"),
         "/": lambda: browser.get("/"),
+        "/costs/mine": lambda: browser.get("/costs/mine", headers=HTMX),
         "/allocations": lambda: browser.get("/allocations"),
         "/queues/{team}": lambda: browser.get("/queues/vision"),
         "/request": lambda: browser.get("/request?project=vision-train"),

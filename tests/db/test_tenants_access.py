@@ -18,6 +18,8 @@ EXPECTED = {
     "allocation.approve": "lead operator",
     "allocation.connect": "member lead operator",
     "cost.view": "viewer member lead operator auditor",
+    "view.share": "member lead operator",
+    "view.delete": "owner lead operator",
     "member.manage": "lead operator",
     "member.add": "operator",
     "project.rename": "lead operator",

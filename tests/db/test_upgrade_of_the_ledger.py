@@ -5,7 +5,7 @@ rows of every kind of holder and slot of that time.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from portal.core import clock
 from quotas.costs import ledger
 from quotas.metering import accounts, balance, capacity, ledger_starts, parts
-from quotas.metering.models import BalanceProof, CapacityInterval, ForeignUse
+from quotas.metering.models import BalanceProof, CapacityInterval, ForeignUse, HoldUse, UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
 from tests.support import upgrade
@@ -138,6 +138,13 @@ def test_every_row_of_usage_is_as_it_was() -> None:
 def test_nothing_is_made_up_of_what_was_not_recorded() -> None:
     for model in (CapacityInterval, ForeignUse, BalanceProof):
         assert not model.objects.exists()
+
+
+def test_of_an_allocation_that_is_held_it_is_known_from_then_on_whether_it_has_pods() -> None:
+    held = UsageInterval.objects.filter(end=None).exclude(member="")
+    rows = HoldUse.objects.all()
+    assert {row.holder_id for row in rows} == set(held.values_list("holder_id", flat=True))
+    assert [row.end - row.start for row in rows] == [timedelta()] * held.count()
 
 
 def test_before_capacity_was_recorded_there_is_as_much_as_was_held_and_nothing_idle() -> None:

@@ -15,6 +15,7 @@ from allocations.models import Allocation
 from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
+from quotas.costs import saved_views
 from quotas.limits.models import Limit
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
@@ -52,6 +53,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/shared-costs": {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"},
     "POST /api/v1/node-costs": {"flavor": "l40s", "term": "spot", "per": "gpu", "per_hour": "0.50"},
     "POST /api/v1/node-terms": {"cluster": "local", "node": "l40s-0", "term": "spot"},
+    "POST /api/v1/saved-views": {"name": "New", "query": "window=7d&aggregate=member", "team": "vision"},
+    "POST /costs/views": {"name": "New", "query": "window=7d&aggregate=member", "team": "vision"},
     "POST /login": {"username": "nobody", "password": "wrong"},
     "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
     "POST /limits/set": {"holder": "project:vision-train", "scope": "pool:l40s/gpu", "nominal": "3"},
@@ -62,6 +65,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /projects/<str:slug>/move": {"team": "language"},
     "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
     "POST /projects/<str:slug>/guard": {"guard": "enforce"},
+    "POST /prices/set": {"of": "flavor:l40s", "amount": "1.20", "valid_from": "2090-01-01T00:00"},
+    "POST /prices/node-costs/set": {"of": "l40s", "term": "spot", "per": "gpu", "amount": "0.50"},
+    "POST /prices/node-terms/set": {"of": "local/l40s-0", "term": "spot"},
+    "POST /prices/import": {"csv": "kind,of,amount\nprice,l40s,1.30\n"},
+    "POST /bills/enter": {"cluster": "local", "month": "2026-01", "amount": "1000"},
+    "POST /bills/fixed-costs/set": {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"},
     "POST /tenants/departments/new": {"slug": "new", "name": "New"},
     "POST /tenants/departments/<str:slug>/edit": {"name": "New"},
     "POST /tenants/teams/new": {"slug": "new", "name": "New", "department": "research"},
@@ -86,6 +95,7 @@ class World:
     allocation: Allocation
     limit: Limit
     job: UUID
+    view: int
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
@@ -100,6 +110,7 @@ class World:
             "<uuid:id_>": self.allocation.pk,
             "<uuid:uid>": self.job,
             "<int:id_>": self.limit.pk,
+            "<int:view_id>": self.view,
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
             "<str:name>": "l40s",
@@ -142,7 +153,8 @@ def world(team: Team, other: Team, project: Project) -> World:
     limit = limit_services.set_limit(
         people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.LimitSpec(4)
     )
-    result = World(allocate(people["member"], project), limit, job("train", project.namespace))
+    view = saved_views.save(people["member"], "Usage", "aggregate=member", team)
+    result = World(allocate(people["member"], project), limit, job("train", project.namespace), view.pk)
     result.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()

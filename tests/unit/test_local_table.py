@@ -94,6 +94,15 @@ def test_kinds_of_node_are_switched_on_before_the_hardware_is_published(
     assert "fleet-kinds" in rows["hardware"].needs
 
 
+def test_a_history_is_written_after_the_quotas_if_its_length_is_given(
+    home: Home, rows: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "history" not in rows
+    monkeypatch.setenv("HISTORY", "30d")
+    history = {row.name: row for row in table(home, ("portal",))}["history"]
+    assert (history.command[-2:], history.needs) == (("simulate_history", "--days=30d"), ("seed-quotas",))
+
+
 def test_the_portal_knows_the_quota_that_etcd_has(rows: dict[str, Row]) -> None:
     (quota,) = [word for word in rows["etcd"].command if word.startswith("--quota-backend-bytes=")]
     assert quota == f"--quota-backend-bytes={rows['worker'].env['ETCD_QUOTA_BYTES']}"

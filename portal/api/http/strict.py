@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError
@@ -23,7 +22,6 @@ from portal.core.errors import Invalid, InvalidReason
 
 TIMES = ("hours", "starts_at", "ends_at", "give_up_at", "give_up_after")
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 MOST_TOLD = 20
 """Fields that are given twice of which an error tells."""
 REASONS: dict[str, InvalidReason] = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
@@ -242,12 +240,3 @@ def query_flag(request: Request, name: str, default: bool) -> bool:
     if value not in ("true", "false"):
         raise Invalid({name: ["Use true or false."]})
     return value == "true"
-
-
-def query_choice(request: Request, name: str, default: ChoiceT) -> ChoiceT:
-    """Return the value of a query parameter that has these choices; raise Invalid, with them, for another."""
-    choices = type(default)
-    try:
-        return choices(query_value(request, name, default.value))
-    except ValueError as error:
-        raise Invalid({name: [f"Use one of {', '.join(one.value for one in choices)}."]}) from error

@@ -17,6 +17,9 @@ MAX_HOLDERS = 20
 OCCUPANCY_PLACES = 4
 UNKNOWN = "Empty where Kubernetes does not say."
 NOT_RECORDED = "null: the window begins before the capacity of the cluster is recorded."
+COST_NOT_HELD = f"At the price of the GPU. {COST_HELP} Or {NOT_RECORDED}"
+NOT_HELD = (Category.UNMANAGED, Category.UNAVAILABLE, Category.STRANDED, Category.IDLE)
+"""The categories of which the cost is told, though nobody is charged for it."""
 
 
 class AssetHolderOut(serializers.Serializer):
@@ -46,6 +49,10 @@ class AssetOut(serializers.Serializer):
     occupancy = serializers.CharField(allow_null=True, help_text="held by capacity; null without capacity or unknown.")
     cost = serializers.CharField(allow_null=True, help_text=f"Of what was held. {COST_HELP}")
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
+    unmanaged_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
+    unavailable_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
+    stranded_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
+    idle_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
     holders = AssetHolderOut(many=True, help_text=f"At most {MAX_HOLDERS}, who held most first.")
     holder_count = serializers.IntegerField()
 
@@ -77,6 +84,7 @@ def _row(one: Asset, uuid: str) -> dict[str, Any]:
         "occupancy": None if one.occupancy is None else money.text(one.occupancy, OCCUPANCY_PLACES),
         "cost": amount(held.cost),
         "unpriced_gpu_hours": money.hours_text(held.unpriced_gpu_hours),
+        **{f"{each}_cost": amount(one.parts[each].cost) if one.is_capacity_known else None for each in NOT_HELD},
         "holders": [
             {
                 "id": str(holder.id),

@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from allocations.requests.costs_at_end import CostAtEnd
 from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.api.schemas.json_object import JsonObject
@@ -61,11 +62,19 @@ class IntervalPage(Page):
     gpu_hours = serializers.CharField(help_text="The sum over the intervals of all pages.")
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    ends_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its time is over; null if it holds nothing, and of a Job."
+    )
+    cost_at_end = serializers.CharField(
+        allow_null=True, help_text="What it will have cost then, by the prices that are known now."
+    )
 
 
-def body(found: HolderCosts) -> dict[str, Any]:
+def body(found: HolderCosts, at_end: CostAtEnd | None) -> dict[str, Any]:
     """Return the sums of an answer."""
     return {
+        "ends_at": at_end.ends_at if at_end else None,
+        "cost_at_end": amount(at_end.charge.cost) if at_end else None,
         "currency": found.currency,
         "gpu_hours": money.text(found.charge.reserved, money.HOURS_PLACES),
         "unpriced_gpu_hours": money.hours_text(found.charge.unpriced),

@@ -104,9 +104,12 @@ class CostPage(Page):
     capacity_recorded_since = CapacitySinceOut(
         many=True, help_text="For platform staff. Before it only what was held is known. Empty for others."
     )
+    simulated_until = serializers.DateTimeField(
+        allow_null=True, help_text="In a demo, until when what the window has is simulated; null if nothing of it is."
+    )
 
 
-def body(found: Costs, outages: OutageShare) -> dict[str, Any]:
+def body(found: Costs, outages: OutageShare, simulated_until: datetime | None) -> dict[str, Any]:
     """Return the members of an answer beside its page."""
     return {
         "currency": found.currency,
@@ -121,6 +124,7 @@ def body(found: Costs, outages: OutageShare) -> dict[str, Any]:
         "capacity_recorded_since": [
             {"cluster": cluster, "since": since} for cluster, since in sorted(found.capacity_recorded_since.items())
         ],
+        "simulated_until": simulated_until,
     }
 
 

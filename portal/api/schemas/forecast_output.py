@@ -1,7 +1,6 @@
 """The forecast of costs in REST: its query parameters, and its answer."""
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -11,7 +10,7 @@ from rest_framework.request import Request
 
 from allocations.requests.cost_forecast import CostForecast
 from portal.api.http.strict import query_value
-from portal.api.schemas.cost_output import UNPRICED_HELP, amount
+from portal.api.schemas.cost_output import UNPRICED_HELP
 from portal.core import money, rfc3339
 from portal.core.errors import Invalid
 from quotas.costs.calendar import ONE_DAY, Calendar, month_of, months_later
@@ -84,23 +83,13 @@ def window(request: Request, now: datetime, calendar: Calendar) -> Window:
 
 
 def document(found: CostForecast, timezone: str) -> dict[str, Any]:
-    """Return the answer. ``total`` is the sum of the three amounts as they are rounded."""
-    posted, committed = amount(found.posted.cost), amount(found.committed.cost)
-    sums: dict[str, str | None] = dict.fromkeys(("expected", "total", "low", "high"))
-    if known := found.forecast:
-        expected = money.text(known.expected)
-        total = sum((Decimal(one) for one in (posted, committed, expected) if one is not None), Decimal(0))
-        low, high = total - Decimal(money.text(known.below)), total + Decimal(money.text(known.above))
-        low = max(low, Decimal(posted or 0))
-        sums = {"expected": expected, "total": money.text(total), "low": money.text(low), "high": money.text(high)}
+    """Return the answer."""
     return {
         "window": {"start": found.window.start, "end": found.window.end},
         "as_of": found.as_of,
         "timezone": timezone,
         "currency": found.currency,
-        "posted": posted,
-        "committed": committed,
-        **sums,
+        **vars(found.amounts()),
         "reason": found.unknown,
         "history_days": found.history_days,
         "unpriced_gpu_hours": money.hours_text((found.posted + found.committed).unpriced_gpu_hours),

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.requests import selectors
+from allocations.requests.costs_at_end import costs_at_end
 from portal.api.http import etag, exports, row_pages
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
@@ -24,6 +25,7 @@ from quotas.costs.cost_rows import Costs
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.outages import visible_share
 from quotas.costs.reports import report
+from quotas.metering import simulated
 
 LIMIT = OpenApiParameter(
     "limit", OpenApiTypes.INT, default=row_pages.PAGE_SIZE, description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}."
@@ -47,7 +49,8 @@ def costs(request: Request) -> Response:
     user, query = current_user(request), cost_query.read(request, place.now)
     found = report(user, query, place.now)
     page = row_pages.page_of(request, [cost_report.row(each) for each in found.rows], place)
-    body = cost_report.body(found, visible_share(user, query.window, query.where))
+    outages, simulated_until = visible_share(user, query.window, query.where), simulated.until(query.window.start)
+    body = cost_report.body(found, outages, simulated_until)
     tag = etag.of_body(request, page["results"], body)
     return etag.unless_known(request, tag, lambda: Response({**page, **body}))
 
@@ -114,7 +117,8 @@ def allocation(request: Request, id_: UUID) -> Response:
     if not found.intervals:
         selectors.get(user, id_)
     page = row_pages.page_of(request, found.intervals, place)
-    return Response(cost_intervals.body(found) | {**page, "results": cost_intervals.rows(page["results"])})
+    at_end = costs_at_end([one.row for one in found.intervals], place.now).get(id_)
+    return Response(cost_intervals.body(found, at_end) | {**page, "results": cost_intervals.rows(page["results"])})
 
 
 def _lines(found: Costs, keys: list[str]) -> Iterator[str]:

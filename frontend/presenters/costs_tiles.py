@@ -1,0 +1,76 @@
+"""The figures on top of the costs page: this period, change, forecast, idle, and hours without a price."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from allocations.requests.cost_forecast import CostForecast
+from frontend import time_zone
+from frontend.presenters.amounts import NOT_PRICED
+from frontend.presenters.costs import idle_total
+from quotas.costs.cost_rows import Costs
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure as it is shown; ``exact`` is the same as REST has it, empty if it is none."""
+
+    id: str
+    title: str
+    figure: str
+    exact: str
+    note: str
+
+
+def tiles(found: Costs, forecast: CostForecast | str | None, unit: str, *, shows_idle: bool) -> Sequence[Tile]:
+    """Return the figures. The forecast is a text that says why there is none, or None for a period that is over."""
+    shown = [_period(found, unit), _change(found, unit)]
+    if forecast is not None:
+        shown.append(_forecast(forecast))
+    if shows_idle:
+        shown.append(_idle(found, unit))
+    return [*shown, _unpriced(found)]
+
+
+def _period(found: Costs, unit: str) -> Tile:
+    figure = NOT_PRICED if found.total is None else f"{Decimal(found.total):.2f} {unit}"
+    return Tile("period", "This period", figure, found.total or "", f"{Decimal(found.gpu_hours):.2f} GPU-hours")
+
+
+def _change(found: Costs, unit: str) -> Tile:
+    before = found.previous
+    assert before is not None
+    span = f"{time_zone.words(before.window.start)} – {time_zone.words(before.window.end)}"
+    if found.total is None or before.total is None:
+        return Tile("change", "Change", "not known", "", f"The period before ({span}) or this one has no price.")
+    change, was = Decimal(found.total) - Decimal(before.total), Decimal(before.total)
+    part = f" ({change / was:+.0%})" if was > 0 else ""
+    return Tile(
+        "change", "Change", f"{change:+.2f} {unit}{part}", str(change), f"From {was:.2f} in the period before: {span}."
+    )
+
+
+def _forecast(forecast: CostForecast | str) -> Tile:
+    if isinstance(forecast, str):
+        return Tile("forecast", "Forecast", "–", "", forecast)
+    amounts, end = forecast.amounts(), time_zone.words(forecast.window.end)
+    if amounts.total is None or amounts.low is None or amounts.high is None:
+        return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
+    note = f"By {end}; 8 of 10 times between {Decimal(amounts.low):.2f} and {Decimal(amounts.high):.2f}."
+    if not forecast.is_complete:
+        note += " Without what has no price."
+    return Tile("forecast", "Forecast", f"{Decimal(amounts.total):.2f} {forecast.currency}", amounts.total, note)
+
+
+def _idle(found: Costs, unit: str) -> Tile:
+    idle = idle_total(found)
+    if idle is None:
+        note = "It has no price, its capacity was not recorded yet, or the time is not rolled up yet."
+        return Tile("idle", "Idle", "not known", "", note)
+    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to anybody.")
+
+
+def _unpriced(found: Costs) -> Tile:
+    hours = Decimal(found.unpriced_gpu_hours)
+    note = "GPU-hours that no cost includes." if hours else "Everything that was used has a price."
+    return Tile("unpriced", "Without a price", f"{hours:.2f} GPU-hours", found.unpriced_gpu_hours, note)

@@ -1,0 +1,288 @@
+"""Prices, costs of nodes, bills and fixed costs as lines with their state, and what a change of them does."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+from frontend.presenters import amounts
+from quotas.catalog import selectors as catalog
+from quotas.costs import selectors
+from quotas.costs.cost_rows import COLUMNS, Costs
+from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
+from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
+from quotas.costs.price_tables import split_of
+from quotas.costs.price_variance import CostLine
+
+IN_FORCE, SCHEDULED, REPLACED, CURRENT = "in force", "scheduled", "replaced", "current"
+NONE = "none"
+OF_FLAVOR = "the price of its flavor"
+UNKNOWN = "unknown"
+OF_BILLS = {COLUMNS[CostLine.IDLE_ADJUSTMENT], COLUMNS[CostLine.IDLE_SHARED_COST]}
+RATED = ("cost", *(name for name in COLUMNS.values() if name not in OF_BILLS))
+"""The columns that are together what capacity costs by prices and costs of nodes."""
+
+
+@dataclass(frozen=True)
+class DatedLine:
+    """A price, a cost or a term with the time in which it counts; ``until`` is None while nothing replaces it."""
+
+    subject: str
+    value: str
+    note: str
+    since: datetime | date
+    until: datetime | date | None
+    state: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value before and after a change."""
+
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change does: from a time or a month on, with sentences beside it."""
+
+    changes: Sequence[Change]
+    since: datetime | None = None
+    month: str = ""
+    facts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class BillLine:
+    """A bill; of several for a month the newest counts."""
+
+    cluster: str
+    month: str
+    amount: str
+    recorded_at: datetime
+    state: str
+    source: str
+
+
+@dataclass(frozen=True)
+class MonthLine:
+    """What the capacity of a cluster cost in a month by prices and costs of nodes, its bill, and the difference."""
+
+    month: str
+    cluster: str
+    capacity: str
+    bill: str
+    difference: str
+
+
+def exact(amount: Decimal | Fraction, currency: str = "") -> str:
+    """Return an amount with all its decimals, at least two."""
+    value = Decimal(amount) if isinstance(amount, Decimal) else Decimal(amount.numerator) / amount.denominator
+    places = -int(value.normalize().as_tuple().exponent)
+    return f"{value:.{max(2, places)}f} {currency}".strip()
+
+
+def per_cent(share: Decimal | str | None) -> int | None:
+    return None if share is None else round(100 * Decimal(share))
+
+
+def price_lines(rows: Iterable[Price], now: datetime) -> list[DatedLine]:
+    """Return prices, each with its ``until``."""
+    return [
+        DatedLine(
+            subject=row.offering.key if row.offering else row.flavor.name,
+            value=_price(row),
+            note="",
+            since=row.valid_from,
+            until=row.until,  # type: ignore[attr-defined]  # an annotation
+            state=_state(row.valid_from, row.until, now),  # type: ignore[attr-defined]
+            source=row.source,
+        )
+        for row in rows
+    ]
+
+
+def node_cost_lines(rows: Iterable[NodeCost], now: datetime) -> list[DatedLine]:
+    """Return costs of nodes, each with its ``until``."""
+    return [
+        DatedLine(
+            subject=_node_subject(row),
+            value=_node_cost(row),
+            note=f"split by {split_of(row)}" if row.per == NodeCost.Per.NODE else "",
+            since=row.valid_from,
+            until=row.until,  # type: ignore[attr-defined]  # an annotation
+            state=_state(row.valid_from, row.until, now),  # type: ignore[attr-defined]
+            source=row.source,
+        )
+        for row in rows
+    ]
+
+
+def node_term_lines(rows: Iterable[NodeTerm], now: datetime) -> list[DatedLine]:
+    """Return terms of nodes, each with its ``until``."""
+    return [
+        DatedLine(
+            subject=f"{row.node.cluster_id}/{row.node.name}",
+            value=row.term,
+            note="",
+            since=row.valid_from,
+            until=row.until,  # type: ignore[attr-defined]  # an annotation
+            state=_state(row.valid_from, row.until, now),  # type: ignore[attr-defined]
+            source="",
+        )
+        for row in rows
+    ]
+
+
+def shared_cost_lines(rows: Iterable[SharedCost], now: datetime) -> list[DatedLine]:
+    """Return fixed costs, each with its ``until``; their times are months."""
+    today = now.date()
+    return [
+        DatedLine(
+            subject=row.name,
+            value=f"{exact(row.amount, row.currency)} a month" if row.amount else "ended",
+            note=_shared_by(row),
+            since=row.month,
+            until=row.until,  # type: ignore[attr-defined]  # an annotation
+            state=_state(row.month, row.until, today),  # type: ignore[attr-defined]
+            source=row.source,
+        )
+        for row in rows
+    ]
+
+
+def bill_lines(rows: Iterable[Bill], newest: Collection[int]) -> list[BillLine]:
+    """Return bills; ``newest`` are the ids of those that count."""
+    return [
+        BillLine(
+            cluster=row.cluster_id,
+            month=f"{row.month:%Y-%m}",
+            amount=exact(row.amount, row.currency),
+            recorded_at=row.recorded_at,
+            state=CURRENT if row.pk in newest else REPLACED,
+            source=row.source,
+        )
+        for row in rows
+    ]
+
+
+def month_lines(costs: Costs, bills: Mapping[tuple[str, date], Bill]) -> list[MonthLine]:
+    """Return months and clusters, latest first; ``costs`` are by cluster and month with what nobody held."""
+    found = []
+    for row in reversed(costs.rows):
+        cluster, month = row.properties["cluster"], row.window.start.date()
+        bill = bills.get((cluster, month))
+        rated = _sum(getattr(row, name) for name in RATED)
+        difference = _sum((row.adjustment, row.idle_adjustment)) if bill else None
+        found.append(
+            MonthLine(
+                month=f"{month:%Y-%m}",
+                cluster=cluster,
+                capacity=UNKNOWN if rated is None else f"{rated:.2f}",
+                bill=f"{bill.amount:.2f}" if bill else "–",
+                difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+.2f}",
+            )
+        )
+    return found
+
+
+def price_effect(found: PriceEffect) -> Effect:
+    row = found.price
+    of = row.offering.key if row.offering else row.flavor.name
+    changes = [Change(f"Price of {of}", _price(found.before) if found.before else NONE, _price(row))]
+    for one in found.slices:
+        before, after = (amounts.money(amount, row.currency) for amount in (one.before, one.after))
+        changes.append(Change(f"An hour of a slice of {one.offering}", before, after))
+    return Effect(changes, since=row.valid_from, facts=["Who holds a slice then pays the new price from then on."])
+
+
+def node_cost_effect(row: NodeCost, before: NodeCost | None) -> Effect:
+    change = Change(f"Cost of {_node_subject(row)}", _node_cost(before) if before else NONE, _node_cost(row))
+    facts = ["Holders pay prices as before. The difference is the platform's price variance."]
+    return Effect([change], since=row.valid_from, facts=facts)
+
+
+def node_term_effect(row: NodeTerm, before: NodeTerm | None) -> Effect:
+    change = Change(f"Term of {row.node.cluster_id}/{row.node.name}", before.term if before else NONE, row.term)
+    return Effect([change], since=row.valid_from, facts=["A label of the node that says its term prevails."])
+
+
+def bill_effect(found: BillEffect) -> Effect:
+    row = found.bill
+    before = exact(found.before.amount, row.currency) if found.before else NONE
+    change = Change(f"Bill of {row.cluster_id}", before, exact(row.amount, row.currency))
+    facts, covered = _shared(found), per_cent(found.billed_share)
+    if covered is not None:
+        facts.append(f"Bills then cover {covered} % of what GPUs and nodes cost in the last {BILLED_MONTHS} months.")
+    return Effect([change], month=f"{row.month:%Y-%m}", facts=facts)
+
+
+def shared_cost_effect(row: SharedCost, before: SharedCost | None) -> Effect:
+    change = Change(
+        row.name,
+        f"{exact(before.amount, before.currency)} a month, {_shared_by(before)}" if before else NONE,
+        f"{exact(row.amount, row.currency)} a month, {_shared_by(row)}",
+    )
+    return Effect([change], month=f"{row.month:%Y-%m}")
+
+
+def not_priced(at: datetime) -> dict[str, list[str]]:
+    """Return the offerings that are offered and have no price, by flavor; two queries."""
+    offered = list(catalog.offerings().order_by("key"))
+    prices, found = selectors.prices_per_hour(offered, at), dict[str, list[str]]()
+    for one in offered:
+        if one.key not in prices:
+            found.setdefault(one.flavor.name, []).append(one.key)
+    return found
+
+
+def _shared(found: BillEffect) -> list[str]:
+    """Return how the difference of a bill is shared, as sentences."""
+    unit, capacity = found.bill.currency, found.capacity_cost
+    if capacity is None or found.of_holders is None or found.of_idle is None:
+        return [
+            "The difference from what the capacity cost is not known: the cluster was not recorded from the first day "
+            "of the month on, or too much of it is not rolled up yet. Until it is known, totals of the month are not."
+        ]
+    whole, held, idle = found.of_holders + found.of_idle, found.of_holders, found.of_idle
+    return [
+        f"By prices and costs of nodes the capacity of {found.bill.cluster_id} cost {capacity:.2f} {unit} then.",
+        f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} of it is shared by those who held GPUs, and "
+        f"{idle:+.2f} {unit} is the platform's, for what nobody held.",
+    ]
+
+
+def _price(row: Price) -> str:
+    if row.offering_id is None:
+        return f"{exact(row.per_gpu_hour or Decimal(0), row.currency)} per GPU-hour"
+    return OF_FLAVOR if row.per_slice_hour is None else f"{exact(row.per_slice_hour, row.currency)} per slice-hour"
+
+
+def _node_subject(row: NodeCost) -> str:
+    return f"{row.node.cluster_id}/{row.node.name}" if row.node else f"{row.flavor}, {row.term}"
+
+
+def _node_cost(row: NodeCost) -> str:
+    return f"{exact(row.per_hour, row.currency)} per {row.get_per_display()} and hour"
+
+
+def _shared_by(row: SharedCost) -> str:
+    where = f" on {row.cluster_id}" if row.cluster_id else ""
+    if row.split == SharedCost.Split.WEIGHTED:
+        return f"by what GPUs cost{where}"
+    return f"evenly between {', '.join(row.teams)}{where}"
+
+
+def _state(since: date, until: date | None, now: date) -> str:
+    if since > now:
+        return SCHEDULED
+    return REPLACED if until is not None and until <= now else IN_FORCE
+
+
+def _sum(texts: Iterable[str | None]) -> Decimal | None:
+    known = list(texts)
+    return None if None in known else sum((Decimal(text or 0) for text in known), Decimal(0))

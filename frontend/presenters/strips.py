@@ -1,0 +1,227 @@
+"""Strips: what GPUs were over time, as paths of an SVG, with the hours and the money beside them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from typing import NamedTuple
+
+from frontend.presenters import amounts
+from portal.core import money
+from quotas.costs.asset_strips import FlavorStrip, GpuStrip, NodeKey, StripPart
+from quotas.costs.assets import Asset, Holder
+from quotas.costs.rating import RatedUsage, Window
+from quotas.metering.parts import Category
+
+WIDTH, HEIGHT = 600, 28
+"""The units of a strip; 28 has halves, quarters, sevenths and eighths of them nearly whole."""
+HOURS_PLACES = 2
+MAX_PROJECTS = 3
+MAX_SHAPES = 12
+"""So many holders of a strip have a shape with their name; all others have one together."""
+UNKNOWN = "unknown"
+TITLES = {
+    Category.HELD: "Held",
+    Category.UNMANAGED: "Unmanaged",
+    Category.UNAVAILABLE: "Unavailable",
+    Category.STRANDED: "Stranded",
+    Category.IDLE: "Idle",
+}
+"""The categories in the order in which they are drawn, from the top."""
+
+
+class Shape(NamedTuple):
+    """A path of a category; ``shade`` is 0 or 1 by turns, so that one holder is told from the next."""
+
+    category: str
+    path: str
+    title: str
+    shade: int = 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The GPU-hours and the cost of a category."""
+
+    title: str
+    hours: str
+    cost: str
+    is_zero: bool = False
+
+
+@dataclass(frozen=True)
+class StripLine:
+    """A GPU, a node or a flavor. ``summary`` says in words what the shapes show; ``holders`` are
+    projects, that which held most first."""
+
+    name: str
+    capacity: str
+    cells: Sequence[Cell]
+    shapes: Sequence[Shape] = ()
+    summary: str = ""
+    holders: Sequence[str] = ()
+    more_holders: int = 0
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """A node of a flavor with its GPUs; ``is_first`` of its flavor on the page."""
+
+    key: NodeKey
+    line: StripLine
+    gpus: Sequence[StripLine] = field(default_factory=list)
+    is_first: bool = False
+
+
+def flavor_lines(found: Iterable[FlavorStrip], window: Window, currency: str) -> list[StripLine]:
+    return [_flavor_line(one, window, currency) for one in found]
+
+
+def total_line(found: Sequence[FlavorStrip], currency: str) -> StripLine:
+    """Return what all flavors add up to."""
+    sums: dict[Category, RatedUsage] = defaultdict(RatedUsage)
+    for one in found:
+        for category, usage in one.sums.items():
+            sums[category] += usage
+    return _line("All", sums, currency, is_known=all(one.is_capacity_known for one in found))
+
+
+def node_groups(
+    strips: Iterable[GpuStrip], sums: Mapping[NodeKey, Asset], window: Window, currency: str
+) -> list[NodeGroup]:
+    """Return the nodes of a page, each with its GPUs, in the order of the strips."""
+    gpus: dict[NodeKey, list[StripLine]] = defaultdict(list)
+    for one in strips:
+        key = one.asset.key
+        gpus[NodeKey(key.flavor, key.cluster, key.node)].append(_gpu_line(one, window, currency))
+    found, before = [], ""
+    for node, lines in gpus.items():
+        line = _asset_line(node.node, sums[node], currency)
+        found.append(NodeGroup(node, line, lines, is_first=node.flavor != before))
+        before = node.flavor
+    return found
+
+
+def _gpu_line(one: GpuStrip, window: Window, currency: str) -> StripLine:
+    asset = one.asset
+    return _asset_line(asset.key.name, asset, currency, shapes(one.parts, window, Fraction(1), asset.holders))
+
+
+def _asset_line(name: str, asset: Asset, currency: str, drawn: Sequence[Shape] = ()) -> StripLine:
+    projects: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for holder, usage in asset.holders.items():
+        projects[holder.team, holder.project] += usage.gpu_hours
+    ordered = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
+    words = [f"{team} / {project}: {money.text(hours, HOURS_PLACES)} h" for (team, project), hours in ordered]
+    words, more = words[:MAX_PROJECTS], max(0, len(words) - MAX_PROJECTS)
+    return _line(name, asset.parts, currency, drawn, words, more, is_known=asset.is_capacity_known)
+
+
+def _flavor_line(one: FlavorStrip, window: Window, currency: str) -> StripLine:
+    by_time: dict[datetime, Fraction] = defaultdict(Fraction)
+    for part in one.parts:
+        by_time[part.start] += part.gpus if part.category in TITLES else 0
+    highest = max(by_time.values(), default=Fraction(0))
+    drawn = shapes(one.parts, window, highest) if highest else ()
+    name = one.key.flavor or "not offered"
+    return _line(name, one.sums, currency, drawn, is_known=one.is_capacity_known)
+
+
+def _line(
+    name: str,
+    sums: Mapping[Category, RatedUsage],
+    currency: str,
+    drawn: Sequence[Shape] = (),
+    holders: Sequence[str] = (),
+    more_holders: int = 0,
+    *,
+    is_known: bool,
+) -> StripLine:
+    nothing = RatedUsage()
+    cells = [
+        Cell(title, _hours(usage), amounts.money(usage.cost, currency), is_zero=not usage.gpu_hours)
+        if is_known or category is Category.HELD
+        else Cell(title, UNKNOWN, UNKNOWN)
+        for category, title in TITLES.items()
+        for usage in (sums.get(category, nothing),)
+    ]
+    capacity = sum((usage.gpu_hours for usage in sums.values()), Fraction(0))
+    return StripLine(
+        name=name,
+        capacity=money.text(capacity, HOURS_PLACES) if is_known else UNKNOWN,
+        cells=cells,
+        shapes=drawn,
+        summary=", ".join(
+            f"{cell.title.lower()} {cell.hours} h" for cell in cells if cell.hours != UNKNOWN and not cell.is_zero
+        ),
+        holders=holders,
+        more_holders=more_holders,
+    )
+
+
+def shapes(
+    parts: Sequence[StripPart], window: Window, highest: Fraction, holders: Mapping[Holder, RatedUsage] | None = None
+) -> list[Shape]:
+    """Return the parts as paths in a box of WIDTH and HEIGHT: time from left to right, at each moment one category
+    above the other. ``highest`` is the GPUs of the full height. What is narrower than a unit is left out.
+    """
+    named = {holder: number for number, (holder, _) in enumerate(_by_hours(holders or {})[:MAX_SHAPES])}
+    paths: dict[tuple[Category, Holder | None], list[str]] = defaultdict(list)
+    for x, width, stack in _columns(parts, window, highest):
+        for category, holder, y, height in stack:
+            paths[category, holder if holder in named else None].append(f"M{x} {y}h{width}v{height}h-{width}z")
+    found = []
+    for (category, holder), pieces in paths.items():
+        title = TITLES[category]
+        if holder is not None and holders:
+            title = f"{holder.team} / {holder.project}: {_hours(holders[holder])} GPU-hours"
+        found.append(Shape(category.value, "".join(pieces), title, named[holder] % 2 if holder in named else 0))
+    return found
+
+
+Stack = list[tuple[Category, Holder | None, int, int]]
+"""Category, holder, top and height of what there is at a moment."""
+
+
+def _columns(parts: Sequence[StripPart], window: Window, highest: Fraction) -> Iterator[tuple[int, int, Stack]]:
+    """Yield left and width of each time in which nothing changes, and what there is; equal ones that adjoin are one."""
+    order = {category: number for number, category in enumerate(TITLES)}
+    shown = sorted(
+        (one for one in parts if one.category in TITLES and one.gpus > 0), key=lambda one: order[one.category]
+    )
+    changes: dict[int, set[int]] = defaultdict(set)
+    for number, part in enumerate(shown):
+        for edge in (_x(part.start, window), _x(part.end, window)):
+            changes[edge] ^= {number}  # of no width: in and out again
+    running: set[int] = set()
+    x, stack = 0, Stack()
+    for left in sorted(changes):
+        running ^= changes[left]
+        there = _stack([shown[number] for number in sorted(running)], highest)
+        if there != stack:
+            if stack:
+                yield x, left - x, stack
+            x, stack = left, there
+
+
+def _x(moment: datetime, window: Window) -> int:
+    return round(WIDTH * ((moment - window.start) / (window.end - window.start)))
+
+
+def _stack(parts: Iterable[StripPart], highest: Fraction) -> Stack:
+    found, done = Stack(), Fraction(0)
+    for part in parts:
+        top = round(HEIGHT * done / highest)
+        done += part.gpus
+        if height := min(HEIGHT, round(HEIGHT * done / highest)) - top:
+            found.append((part.category, part.holder, top, height))
+    return found
+
+
+def _by_hours(holders: Mapping[Holder, RatedUsage]) -> list[tuple[Holder, RatedUsage]]:
+    return sorted(holders.items(), key=lambda item: (-item[1].gpu_hours, item[0]))
+
+
+def _hours(usage: RatedUsage) -> str:
+    return money.text(usage.gpu_hours, HOURS_PLACES)

@@ -1,0 +1,162 @@
+"""Costs beside what they are of: a person's, a team's and a project's month, and an allocation or a Job by day.
+
+Each is a page of its own, and for htmx the part that other pages load after they are shown.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from allocations.queues import jobs
+from allocations.requests import cost_forecast, details, selectors
+from allocations.requests.costs_at_end import costs_at_end
+from allocations.requests.pod_use import pods_now
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import my_cost as shown
+from frontend.presenters.allocations import cards
+from portal.core import clock
+from portal.core.errors import NotVisible
+from portal.tenants import access
+from quotas.costs import windows
+from quotas.costs.calendar import ONE_DAY, Calendar
+from quotas.costs.holder_costs import of_holder, visible_intervals
+from quotas.costs.rating import Window
+from quotas.costs.selectors import visible_costs
+from quotas.costs.steps import Step
+
+MAX_ROWS = 100
+MAX_DAYS = 31
+MONTH = "month"
+
+
+@require_safe
+@page
+def mine(request: PageRequest) -> HttpResponse:
+    """Show the person's month, and what runs now with its cost at its end."""
+    now = clock.now()
+    rows = list(selectors.listed(request.user).filter(requested_by=request.user, ended_at=None)[:MAX_ROWS])
+    found = cards(rows, details.by_id(rows), {}, access.permissions_of(request.user), now)
+    at_end = costs_at_end(visible_intervals(request.user, [row.pk for row in rows], now), now)
+    context = {
+        "title": "My cost",
+        "month": _month(request, {"member": request.user.username}, now),
+        "running": shown.running(found, at_end),
+        "more_url": _costs_url({"window": MONTH, "aggregate": "allocation"}, {"member": request.user.username}),
+    }
+    return show(request, "frontend/my_cost.html", context, partial="part")
+
+
+@require_safe
+@page
+def team(request: PageRequest, slug: str) -> HttpResponse:
+    row = access.team_for(request.user, slug)
+    back = reverse("team", args=[row.slug])
+    return _scope(request, {"team": row.slug}, {"title": f"Cost of team {row.slug}", "back": back, "name": row.slug})
+
+
+@require_safe
+@page
+def project(request: PageRequest, slug: str) -> HttpResponse:
+    row = access.project_for(request.user, slug)
+    back = reverse("team", args=[row.team.slug])
+    words = {"title": f"Cost of project {row.slug}", "back": back, "name": f"Team {row.team.slug}"}
+    return _scope(request, {"project": row.slug}, words)
+
+
+@require_safe
+@page
+def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
+    row = selectors.get(request.user, id_)
+    back = reverse("allocation", args=[row.pk])
+    context = {"title": f"Cost of {row.name}", "back": back, "name": row.name, "is_job": False}
+    context["pods"] = pods_now(row) if row.held_since is not None else None
+    return _holder(request, id_, row.created_at, context)
+
+
+@require_safe
+@page
+def job(request: PageRequest, uid: UUID) -> HttpResponse:
+    row = jobs.visible(request.user, uid)
+    if row is None:
+        raise NotVisible("The Job")
+    back = reverse("job", args=[row.uid])
+    context = {"title": f"Cost of {row.name}", "back": back, "name": row.name, "is_job": True}
+    return _holder(request, uid, row.created_at, context)
+
+
+def _scope(request: PageRequest, named: Mapping[str, str], context: Mapping[str, Any]) -> HttpResponse:
+    """Show the month of a team or a project, by person and by offering."""
+    now, calendar = clock.now(), _calendar()
+    where = {key: [name] for key, name in named.items()}
+    window = windows.parse(MONTH, now, calendar)
+    tables = [
+        (
+            shown.cost_lines(key, visible_costs(request.user, window, (key,), where=where, calendar=calendar, now=now)),
+            _costs_url({"window": MONTH, "aggregate": key}, named),
+        )
+        for key in ("member", "offering")
+    ]
+    found = {"month": _month(request, named, now), "tables": tables, **context}
+    return show(request, "frontend/my_cost.html", found, partial="part")
+
+
+def _month(request: PageRequest, named: Mapping[str, str], now: datetime) -> shown.MonthCost:
+    calendar = _calendar()
+    window = windows.parse(MONTH, now, calendar)
+    where = {key: [name] for key, name in named.items()}
+    costs = visible_costs(request.user, window, ("all",), where=where, calendar=calendar, now=now)
+    scope = cost_forecast.visible_scope(request.user, named)
+    return shown.month_cost(costs, cost_forecast.in_window(window, scope, now, calendar), calendar)
+
+
+def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping[str, Any]) -> HttpResponse:
+    """Show the cost of an allocation or a Job by day, and what of it no pod used."""
+    now, calendar = clock.now(), _calendar()
+    charged = of_holder(request.user, id_, now)
+    begin = charged.intervals[0].row.start if charged.intervals else created
+    since = max(begin, calendar.start_of(calendar.day_of(now) - (MAX_DAYS - 1) * ONE_DAY))
+    window = Window(since, max(now, since + timedelta(microseconds=1)))
+    costs = visible_costs(
+        request.user,
+        window,
+        ("allocation",),
+        where={"allocation": [str(id_)]},
+        step=Step.DAY,
+        calendar=calendar,
+        now=now,
+    )
+    query = {"window": f"{_stamp(begin)},{_stamp(now)}", "accumulate": "day", "timezone": str(calendar.zone)}
+    found = {
+        "by_day": shown.day_costs(costs, calendar),
+        "currency": charged.currency,
+        "unused": shown.unused(charged),
+        "is_part": since > begin,
+        "max_days": MAX_DAYS,
+        "csv_url": "/api/v1/costs/export?"
+        + urlencode({**query, "aggregate": "allocation", "filter": f'allocation:"{id_}"'}),
+        "evidence_url": f"/api/v1/costs/allocations/{id_}",
+        **context,
+    }
+    return show(request, "frontend/cost_by_day.html", found, partial="part")
+
+
+def _calendar() -> Calendar:
+    """Return the calendar of the reader's time zone."""
+    return Calendar(timezone.get_current_timezone())
+
+
+def _costs_url(query: Mapping[str, str], named: Mapping[str, str]) -> str:
+    """Return the address of the page of costs with these parameters of REST, filtered by what is named."""
+    where = "+".join(f'{key}:"{name}"' for key, name in named.items())
+    return f"{reverse('costs')}?{urlencode({**query, 'filter': where})}"
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

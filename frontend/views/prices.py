@@ -1,0 +1,139 @@
+"""Prices, and for platform staff what nodes cost and by which term; operators set and import them with a preview."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from frontend.paged import paged
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import prices as shown
+from frontend.previewed_form import previewed
+from frontend.price_forms import NodeCostForm, NodeTermForm, PriceForm, TableForm
+from portal.core import clock
+from portal.tenants import access
+from quotas.costs import history, previews, price_tables, subjects
+from quotas.costs.price_tables import Import
+
+PAGE_SIZE = 50
+MAX_RESULTS = 100
+"""The most rows of an import that are shown; errors come first."""
+
+
+@require_safe
+@page
+def prices(request: PageRequest) -> HttpResponse:
+    """Show the prices in force and later ones, or with ``all`` their whole history."""
+    now, is_all = clock.now(), bool(request.GET.get("all"))
+    rows = history.prices()
+    context: dict[str, Any] = {
+        "found": paged(request, rows if is_all else history.not_replaced(rows, now), "page", PAGE_SIZE),
+        "is_all": is_all,
+        "may_set": access.can(request.user, "price.manage", None),
+        "not_priced": shown.not_priced(now),
+    }
+    context["lines"] = shown.price_lines(context["found"], now)
+    if access.sees_all(request.user):
+        costs, terms = history.node_costs(request.user), history.node_terms(request.user)
+        if not is_all:
+            costs, terms = history.not_replaced(costs, now), history.not_replaced(terms, now)
+        context |= {
+            "found_costs": paged(request, costs, "costs", PAGE_SIZE),
+            "found_terms": paged(request, terms, "terms", PAGE_SIZE),
+        }
+        context["cost_lines"] = shown.node_cost_lines(context["found_costs"], now)
+        context["term_lines"] = shown.node_term_lines(context["found_terms"], now)
+        context["sees_costs"] = True
+    return show(request, "frontend/prices.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def set_price(request: PageRequest) -> HttpResponse:
+    form = PriceForm(request.user, request.POST or None, initial=request.GET.dict())
+    words = {
+        "title": "Set a price",
+        "lead": "A slice costs its part of the price of its flavor, or the list price of its offering if it has one. "
+        "A price never changes what was charged: it begins now or later.",
+        "button": "Set the price",
+        "back": reverse("prices"),
+    }
+
+    def act() -> str:
+        return f"Price set: {form.act()} UTC."
+
+    return previewed(request, form, lambda: shown.price_effect(previews.price_effect(form.act)), act, words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def set_node_cost(request: PageRequest) -> HttpResponse:
+    form = NodeCostForm(request.user, request.POST or None, initial=request.GET.dict() or None)
+    words = {
+        "title": "Set a node cost",
+        "lead": "What an hour of a GPU, or of a node, costs the platform. The cost of one node prevails over that of "
+        "its flavor and term. Without any, a GPU costs the price of its flavor.",
+        "button": "Set the cost",
+        "back": reverse("prices"),
+    }
+
+    def act() -> str:
+        return f"Cost set: {form.act()} UTC."
+
+    return previewed(request, form, lambda: shown.node_cost_effect(*previews.node_cost_effect(form.act)), act, words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def set_node_term(request: PageRequest) -> HttpResponse:
+    form = NodeTermForm(request.user, request.POST or None, initial=request.GET.dict() or None)
+    words = {
+        "title": "Set the term of a node",
+        "lead": "By which term the platform pays a node, where no label of the node says it.",
+        "button": "Set the term",
+        "back": reverse("prices"),
+    }
+
+    def act() -> str:
+        return f"Term set: {form.act()} UTC."
+
+    return previewed(request, form, lambda: shown.node_term_effect(*previews.node_term_effect(form.act)), act, words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def import_table(request: PageRequest) -> HttpResponse:
+    """Check a CSV table of prices, costs and terms, then import it: all rows or none."""
+    user = request.user
+    subjects.flavors(user)
+    is_post = request.method == "POST"
+    form = TableForm(request.POST if is_post else None, request.FILES if is_post else None)
+    words = {"title": "Import prices", "button": "Import", "back": reverse("prices")}
+
+    def effect() -> dict[str, Any]:
+        done = price_tables.import_table(user, form.cleaned_data["csv"], dry_run=True)
+        form.data = {"csv": form.cleaned_data["csv"]}
+        return _results(done)
+
+    def act() -> str:
+        done = price_tables.import_table(user, form.cleaned_data["csv"], dry_run=False)
+        form.require_applied(done)
+        created = sum(row.result == "created" for row in done.rows)
+        return f"Imported: {created} created, {len(done.rows) - created} unchanged."
+
+    return previewed(request, form, effect, act, words, "frontend/price_import.html")
+
+
+def _results(done: Import) -> dict[str, Any]:
+    """Return what a check found; times of rows are in UTC, and say so."""
+    first = sorted(done.rows, key=lambda row: row.result != "error")[:MAX_RESULTS]
+    shown_rows = [row if row.result == "error" else replace(row, message=f"{row.message} UTC") for row in first]
+    return {
+        "rows": sorted(shown_rows, key=lambda row: row.line),
+        "left": len(done.rows) - len(first),
+        "errors": done.errors,
+        "created": sum(row.result == "created" for row in done.rows),
+        "unchanged": sum(row.result == "unchanged" for row in done.rows),
+    }

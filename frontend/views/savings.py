@@ -1,0 +1,53 @@
+"""What could be saved: holds without pods, quiet hours, unused quota, stranded GPUs, and offerings without a price."""
+
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from allocations.queues import jobs
+from allocations.requests import selectors
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import savings as presenter
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.tenants import access
+from quotas.costs import windows
+from quotas.costs.calendar import Calendar
+from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, Savings, visible_savings
+
+WINDOWS = {"7d": "last 7 days", "30d": "last 30 days", "month": "this month", "lastmonth": "last month"}
+
+
+@require_safe
+@page
+def savings(request: PageRequest) -> HttpResponse:
+    """Show what could be saved of the teams that the person sees, and of the fleet to platform staff. The address takes
+    any window of REST.
+    """
+    window, hours = request.GET.get("window") or "7d", request.GET.get("idle_hours") or str(IDLE_HOURS)
+    context: dict[str, object] = {
+        "window": window,
+        "windows": WINDOWS if window in WINDOWS else {**WINDOWS, window: window},
+        "idle_hours": hours,
+        "max_idle_hours": MAX_IDLE_HOURS,
+        "rest": urlencode({"window": window, "idle_hours": hours, "timezone": timezone.get_current_timezone_name()}),
+    }
+    try:
+        found = _found(request, window, hours)
+    except Invalid as problem:
+        return show(request, "frontend/savings.html", {**context, "problem": problem}, status=problem.status)
+    ids = [one.holder_id for one in found.found if one.holder_id]
+    rows = selectors.visible(request.user).filter(pk__in=ids) if ids else ()
+    own = jobs.rows(access.visible_projects(request.user)).filter(facts__job__uid__in=list(map(str, ids)))
+    job_ids = [one.uid for one in jobs.read(own)] if ids else []
+    groups = presenter.groups(found, rows, access.permissions_of(request.user), job_ids)
+    return show(request, "frontend/savings.html", {**context, "groups": groups, "span": found.window})
+
+
+def _found(request: PageRequest, window: str, hours: str) -> Savings:
+    if not (hours.isascii() and hours.isdecimal() and len(hours) <= len(str(MAX_IDLE_HOURS))):
+        raise Invalid({"idle_hours": [f"Give 1 to {MAX_IDLE_HOURS} hours."]})
+    calendar, now = Calendar(timezone.get_current_timezone()), clock.now()
+    return visible_savings(request.user, windows.parse(window, now, calendar), calendar, now, int(hours))

@@ -1,0 +1,88 @@
+"""Saved views of costs: own ones, and those of teams."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import current_user
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Body, Text, query_values, read
+from portal.api.schemas.problem_output import refusals
+from portal.tenants import access
+from quotas.costs import saved_views as services
+from quotas.costs.models import SavedView
+
+
+class SavedViewOut(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    query = serializers.CharField(help_text="Of /costs, and of the page of costs.")
+    owner = serializers.CharField()
+    team = serializers.CharField(allow_null=True, help_text="null: only its owner sees it.")
+    created_at = serializers.DateTimeField()
+
+
+class NewSavedView(Body):
+    name = Text(max_length=services.MAX_NAME)
+    query = Text(
+        max_length=services.MAX_QUERY, help_text=f"Parameters of /costs: {', '.join(sorted(services.PARAMETERS))}."
+    )
+    team = Text(required=False, allow_null=True, max_length=40, help_text="Share it with this team.")
+
+
+@extend_schema(
+    methods=["GET"], parameters=[OpenApiParameter("team", OpenApiTypes.STR)], responses=page_schema(SavedViewOut)
+)
+@extend_schema(
+    methods=["POST"],
+    summary="Save a view of costs",
+    parameters=[KEY],
+    request=NewSavedView,
+    responses={201: SavedViewOut, **refusals("name_taken", "not_found")},
+)
+@api_view(["GET", "POST"])
+@idempotent(NewSavedView)
+def saved_views(request: Request) -> Response:
+    """List the caller's saved views of costs, and those of the caller's teams. POST saves one, for oneself or for a
+    team of which the caller is a member. A view is a question: who opens it sees what they may see.
+    """
+    user = current_user(request)
+    if request.method == "GET":
+        rows = services.visible(user)
+        if teams := query_values(request, "team"):
+            rows = rows.filter(team__slug__in=teams)
+        return page(request, rows, lambda found: [_document(row) for row in found], "id")
+    values = read(NewSavedView, request)
+    team = access.team_for(user, values["team"]) if values.get("team") else None
+    row = services.save(user, values["name"], values["query"], team)
+    return Response(_document(row), status=status.HTTP_201_CREATED)
+
+
+@extend_schema(methods=["GET"], responses=SavedViewOut)
+@extend_schema(methods=["DELETE"], summary="Delete a saved view", responses={204: None})
+@api_view(["GET", "DELETE"])
+def saved_view(request: Request, view_id: int) -> Response:
+    """Return a saved view. DELETE deletes it: its owner may, and of a team its leads."""
+    user = current_user(request)
+    row = services.get(user, view_id)
+    if request.method == "DELETE":
+        services.delete(user, row)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+    return Response(_document(row))
+
+
+def _document(row: SavedView) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "name": row.name,
+        "query": row.query,
+        "owner": row.owner.username,
+        "team": row.team.slug if row.team else None,
+        "created_at": row.created_at,
+    }

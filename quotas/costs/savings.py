@@ -1,0 +1,221 @@
+"""What could be saved of what a person may see, with its money; a fixed number of queries."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from uuid import UUID
+
+from django.db.models import Count, Max, Q
+
+from portal.core.errors import Invalid
+from portal.tenants import access
+from portal.tenants.models import User
+from quotas.catalog.models import Offering
+from quotas.costs import filters, fleet_costs, ledger, quiet_hours, rates, rating, savings_rules, selectors
+from quotas.costs.calendar import Calendar
+from quotas.costs.filters import EVERYTHING, Filter
+from quotas.costs.fleet_costs import FleetCosts
+from quotas.costs.rates import PriceList
+from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.costs.savings_rules import Layout, PodUse, QuotaStep, Saving, SavingKind
+from quotas.limits.models import QuotaChange
+from quotas.metering import charged_intervals, stranded_gpus
+from quotas.metering.charged_intervals import Charged
+from quotas.metering.hours import DAY
+from quotas.metering.models import HoldUse, UsageInterval
+from quotas.metering.parts import Category
+from quotas.metering.rolled_up import Detail
+
+IDLE_HOURS, MAX_IDLE_HOURS = 4, 720
+MAX_DAYS = 92
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Savings by kind, highest cost first, in the time of the window until now."""
+
+    window: Window
+    currency: str
+    found: Sequence[Saving]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a person may see in the window: the slugs of teams, None for all of the fleet."""
+
+    teams: Collection[str] | None
+    window: Window
+    now: datetime
+
+    @property
+    def passed(self) -> Window:
+        return Window(self.window.start, max(self.window.start, min(self.window.end, self.now)))
+
+    @property
+    def where(self) -> Filter:
+        return EVERYTHING if self.teams is None else filters.as_filter({"team": self.teams})
+
+
+def visible_savings(
+    user: User, window: Window, calendar: Calendar, now: datetime, idle_hours: int = IDLE_HOURS
+) -> Savings:
+    """Return what could be saved of the teams whose things `user` may read, and of the fleet for platform staff.
+
+    Raises Invalid for a window of more than MAX_DAYS, and for less than one hour or more than MAX_IDLE_HOURS.
+    """
+    if window.end - window.start > MAX_DAYS * DAY:
+        raise Invalid({"window": [f"Choose at most {MAX_DAYS} days."]})
+    if not 1 <= idle_hours <= MAX_IDLE_HOURS:
+        raise Invalid({"idle_hours": [f"Give 1 to {MAX_IDLE_HOURS} hours."]})
+    sees_all = access.sees_all(user)
+    teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
+    scope, prices = _Scope(teams, window, now), rates.read()
+    edges = [window.start, window.end]
+    sums = ledger.sums(edges, ("cluster", "flavor", "offering", "team"), scope.where, now)
+    fleet = fleet_costs.read(edges, now, Detail.OWNER)
+    idle = list(_idle_holds(scope, prices, timedelta(hours=idle_hours)))
+    found = [
+        *idle,
+        *_quiet_hours(
+            scope, prices, calendar, {one.holder_id: one.since for one in idle if one.holder_id and one.since}
+        ),
+        *_unused_quotas(scope, fleet, sums),
+        *_unpriced(sums, prices, offered=_offered() if sees_all else (), now=now),
+        *(_stranded(fleet, prices, now) if sees_all else ()),
+    ]
+    return Savings(window, selectors.currency(), savings_rules.ordered(found))
+
+
+def _idle_holds(scope: _Scope, prices: PriceList, least: timedelta) -> Iterator[Saving]:
+    """Yield the holds without any pod; four queries at most."""
+    rows = UsageInterval.objects.filter(Q(unused=True) | ~Q(member=""), end=None, start__lte=scope.now)
+    if scope.teams is not None:
+        rows = rows.filter(team__in=scope.teams)
+    holds: dict[UUID, list[UsageInterval]] = defaultdict(list)
+    for row in rows.order_by("start", "slot"):
+        holds[row.holder_id].append(row)
+    pods = _pods(holds)
+    since = {
+        holder: at
+        for holder, of_holder in holds.items()
+        if (at := savings_rules.idle_since(of_holder[0].start, pods.get(holder))) and scope.now - at >= least
+    }
+    charged: dict[UUID, list[Charged]] = defaultdict(list)
+    for one in charged_intervals.until([row for holder in since for row in holds[holder]], scope.now):
+        charged[one.row.holder_id].append(one)
+    for holder, at in since.items():
+        first = holds[holder][0]
+        passed = Window(max(at, scope.passed.start), scope.passed.end)
+        usages = [_usage(one) for one in charged[holder]]
+        usage = rating.rated_usage(usages, prices.rates, passed, scope.now, prices.lists)
+        if usage.gpu_hours:
+            yield Saving(
+                SavingKind.IDLE_HOLD,
+                cluster=first.cluster_id,
+                flavor=first.flavor,
+                usage=usage,
+                offering=first.offering,
+                team=first.team,
+                project=first.project,
+                member=first.member,
+                holder_id=holder,
+                since=at,
+                per_hour=_per_hour(charged[holder], prices, scope.now),
+            )
+
+
+def _pods(holders: Collection[UUID]) -> dict[UUID, PodUse]:
+    rows = HoldUse.objects.filter(holder_id__in=holders).order_by().values("holder_id")
+    found = rows.annotate(last=Max("end"), running=Count("id", filter=Q(end=None)))
+    return {row["holder_id"]: PodUse(row["last"], bool(row["running"])) for row in found}
+
+
+def _usage(one: Charged) -> Usage:
+    row = one.row
+    share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
+    return Usage(row.flavor, one.gpus, one.start, one.end, not row.uncharged, row.offering, share)
+
+
+def _per_hour(charged: Iterable[Charged], prices: PriceList, now: datetime) -> Fraction | None:
+    """Return what is charged for an hour at the prices of now; None if nothing of it has one."""
+    found = []
+    for usage in map(_usage, charged):
+        if usage.end is None or usage.end >= now:
+            listed = prices.lists.get(usage.offering, ())
+            of_slice = rating.slice_rates(prices.rates.get(usage.flavor, ()), listed, usage.slice_share)
+            price = rating.rate_at(of_slice if usage.is_charged else rating.FREE, now)
+            found += [] if price is None else [usage.gpus * price]
+    return sum(found, Fraction(0)) if found else None
+
+
+def _quiet_hours(scope: _Scope, prices: PriceList, calendar: Calendar, idle: dict[UUID, datetime]) -> Iterator[Saving]:
+    spans = savings_rules.cut(savings_rules.quiet_times(scope.passed, calendar), quiet_hours.price_moments(prices))
+    for key, usage in quiet_hours.without_pods(spans, scope.teams, prices, idle).items():
+        if usage.gpu_hours >= savings_rules.MIN_GPU_HOURS:
+            yield Saving(SavingKind.QUIET_HOURS, usage=usage, **key._asdict())
+
+
+def _unused_quotas(scope: _Scope, fleet: FleetCosts | None, sums: Iterable[ledger.Sum]) -> Iterator[Saving]:
+    """Yield the quotas of which nothing was held, with what of the idle GPUs was theirs; one query."""
+    rows = QuotaChange.objects.filter(team__isnull=False, at__lt=scope.passed.end).order_by("at", "id")
+    if scope.teams is not None:
+        rows = rows.filter(team__slug__in=scope.teams)
+    columns = ("at", "team__slug", "pool__flavor__cluster", "pool__flavor__name", "pool__key", "nominal")
+    steps = (QuotaStep(*values) for values in rows.values_list(*columns))
+    held = {(team, cluster, flavor) for cluster, flavor, _, team in (one.names for one in sums)}
+    idle: dict[tuple[str, str, str], RatedUsage] = defaultdict(RatedUsage)
+    for part in fleet.parts if fleet else ():
+        if part.category is Category.IDLE:
+            idle[part.team, part.cluster, part.flavor] += fleet_costs.usage(part)
+    for team, cluster, flavor in savings_rules.unused_quotas(steps, held, scope.passed):
+        usage = idle[team, cluster, flavor] if fleet else None
+        if usage is None or usage.gpu_hours:
+            yield Saving(SavingKind.UNUSED_QUOTA, cluster=cluster, flavor=flavor, usage=usage, team=team)
+
+
+def _unpriced(
+    sums: Iterable[ledger.Sum], prices: PriceList, offered: Iterable[Offering], now: datetime
+) -> Iterator[Saving]:
+    """Yield the offerings that were used without a price, and those offered that have none now."""
+    hours: dict[tuple[str, str, str], RatedUsage] = defaultdict(RatedUsage)
+    for one in sums:
+        if one.unpriced:
+            unpriced = one.usage.unpriced_gpu_hours
+            hours[one.names[:3]] += RatedUsage(unpriced, unpriced)  # type: ignore[index]  # of four names
+    listed = list(offered)
+    priced = selectors.slice_prices(listed, prices, now)
+    for row in listed:
+        if row.key not in priced:
+            hours[row.flavor.cluster_id, row.flavor.name, row.key] += RatedUsage()
+    for (cluster, flavor, offering), usage in hours.items():
+        yield Saving(SavingKind.UNPRICED, cluster=cluster, flavor=flavor, usage=usage, offering=offering)
+
+
+def _offered() -> Iterable[Offering]:
+    return Offering.objects.filter(hidden=False, flavor__accepted=True).select_related("flavor")
+
+
+def _stranded(fleet: FleetCosts | None, prices: PriceList, now: datetime) -> Iterator[Saving]:
+    """Yield by flavor what was stranded, and the slices that would fit what is stranded now."""
+    sums: dict[str, RatedUsage] = defaultdict(RatedUsage)
+    clusters: dict[str, str] = {}
+    for part in fleet.parts if fleet else ():
+        if part.category is Category.STRANDED:
+            sums[part.flavor] += fleet_costs.usage(part)
+            clusters[part.flavor] = part.cluster
+    layouts: dict[str, list[Layout]] = defaultdict(list)
+    for one in stranded_gpus.current():
+        layouts[one.flavor].append(Layout(one.profile, one.gpus, one.count))
+    for flavor in sorted({*sums, *layouts}):
+        price = rating.rate_at(prices.rates.get(flavor, ()), now)
+        gpus = sum((one.gpus for one in layouts.get(flavor, ())), Fraction(0))
+        yield Saving(
+            SavingKind.STRANDED,
+            cluster=clusters.get(flavor, ""),
+            flavor=flavor,
+            usage=sums[flavor] if fleet else None,
+            per_hour=None if price is None else gpus * price,
+            layouts=layouts.get(flavor, ()),
+        )

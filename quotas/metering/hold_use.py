@@ -1,0 +1,44 @@
+"""Write operations on the record of when holds had pods: begin and end. Both may be repeated."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models.functions import Greatest
+
+from portal.core import clock
+from quotas.metering.models import HoldUse
+
+
+class Sighting(NamedTuple):
+    """The observation of a pod, at this time and revision."""
+
+    at: datetime
+    revision: int
+    estimated: bool
+
+
+def begin(cluster: str, holders: Collection[UUID], seen: Sighting) -> None:
+    """Record that these holds have a pod from now on; what is open already stays. One statement, if there is a hold."""
+    rows = [
+        HoldUse(
+            cluster_id=cluster,
+            holder_id=holder,
+            start=seen.at,
+            estimated_start=seen.estimated,
+            revision_start=seen.revision,
+            recorded_at=clock.now(),
+        )
+        for holder in holders
+    ]
+    HoldUse.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def end(cluster: str, holders: Collection[UUID], seen: Sighting) -> None:
+    """Record that these holds have no pod any more, from their start if that is later. One statement, none without a
+    hold.
+    """
+    if holders:
+        rows = HoldUse.objects.filter(cluster=cluster, holder_id__in=holders, end=None)
+        rows.update(end=Greatest("start", seen.at), revision_end=seen.revision, estimated_end=seen.estimated)

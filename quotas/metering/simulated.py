@@ -1,0 +1,35 @@
+"""Tells which part of the ledger is simulated: a demo's past that nobody recorded (``quotas.simulated_history``).
+
+Its rows are those whose evidence has KIND, and of foreign use those whose uid begins with UID_PREFIX. They are before
+everything that is recorded, so the first interval of a cluster's capacity shows until when they are.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from portal.clusters.models import Cluster
+from quotas.metering.models import CapacityInterval
+
+KIND = "simulated"
+UID_PREFIX = "simulated-"
+
+
+def evidence(until: datetime, days: int, seed: int) -> dict[str, Any]:
+    """Return the evidence of simulated rows: until when they are, and what they are drawn from."""
+    return {"kind": KIND, "until": until.isoformat(), "days": days, "seed": seed}
+
+
+def first_evidence() -> dict[str, Mapping[str, Any]]:
+    """Return by cluster the evidence of its first interval of capacity, where that is simulated; one query."""
+    of_cluster = CapacityInterval.objects.filter(cluster=OuterRef("slug")).order_by("start")
+    rows = Cluster.objects.annotate(first=Subquery(of_cluster.values("source_start")[:1])).order_by("slug")
+    return {slug: first for slug, first in rows.values_list("slug", "first") if first and first.get("kind") == KIND}
+
+
+def until(start: datetime) -> datetime | None:
+    """Return until when what the ledgers have from ``start`` on is simulated; None if nothing of it is. One query."""
+    ends = [datetime.fromisoformat(one["until"]) for one in first_evidence().values()]
+    return max((end for end in ends if end > start), default=None)

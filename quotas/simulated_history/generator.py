@@ -1,0 +1,304 @@
+"""Draws a history: demands are met within quotas as far as slices are free, and end when they are over or evicted.
+
+The same world and seed give the same history, and nothing is read from the database. Events are processed in the order
+of their times.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from quotas.metering import simulated
+from quotas.metering.foreign import Use
+from quotas.metering.past_intervals import PastHold, PastUse
+from quotas.metering.services import Attribution, Begin
+from quotas.metering.units import GPU, RESOURCE
+from quotas.simulated_history import demand, incidents, prices
+from quotas.simulated_history.demand import Demand, Purpose
+from quotas.simulated_history.incidents import Incident
+from quotas.simulated_history.model import End, FleetUnit, HeldAllocation, History, LayoutChange, World
+from quotas.simulated_history.placement import Fleet, Place
+
+SPARE = timedelta(hours=1)
+"""How much longer than needed is asked for."""
+
+
+@dataclass
+class _Running:
+    """What is held or used, from ``start`` on; the pods of a Job begin later."""
+
+    wanted: Demand
+    places: list[Place]
+    start: datetime
+    pods_start: datetime
+    number: int
+
+
+def generate(world: World, seed: int, evidence: Mapping[str, Any]) -> History:
+    """Return a history of the world; ``evidence`` is that of its rows."""
+    return _Generator(world, seed, evidence).run()
+
+
+class _Generator:
+    def __init__(self, world: World, seed: int, evidence: Mapping[str, Any]) -> None:
+        self.world, self.seed, self.evidence = world, seed, evidence
+        self.random = Random(seed)  # noqa: S311 - a demo, not a secret
+        self.history = History(world.start, world.until)
+        self.fleet = Fleet(world)
+        self.held: Counter[tuple[str, str, str]] = Counter()  # by team, pool and resource
+        self.running: dict[int, _Running] = {}
+        self.waiting: list[Demand] = []
+        self.events: list[tuple[datetime, int, Callable[[datetime], None]]] = []
+        self.number, self.order = count(), count()
+
+    def run(self) -> History:
+        world, history = self.world, self.history
+        happened = incidents.draw(world, self.random)
+        history.layouts = list(incidents.layout_changes(world))
+        joined = incidents.joined(world)
+        history.capacity = list(incidents.capacity(world, happened, history.layouts, joined))
+        history.prices = prices.changes(world)
+        self._schedule_fleet(happened, joined)
+        for wanted in demand.draw(world, self.random):
+            self._at(wanted.at, partial(self._ask, self._then_offered(wanted)))
+        while self.events:
+            at, _, event = heapq.heappop(self.events)
+            if at < world.until:
+                event(at)
+        for number in list(self.running):
+            self._finish(number, world.until, End.RELEASED)
+        return history
+
+    def _at(self, moment: datetime, event: Callable[[datetime], None]) -> None:
+        heapq.heappush(self.events, (moment, next(self.order), event))
+
+    def _schedule_fleet(self, happened: list[Incident], joined: Mapping[str, datetime]) -> None:
+        changes = {one.flavor: one for one in self.history.layouts}
+        for one in self.world.units:
+            change = changes.get(one.value.flavor)
+            since = max(joined[one.unit.node], change.end) if change else joined[one.unit.node]
+            self._at(since, partial(self._add_unit, one))
+        for former, change in incidents.former_units(self.world, self.history.layouts):
+            self._at(joined[former.unit.node], partial(self._add_unit, former))
+            self._at(change.start, partial(self._remove_unit, former))
+        for change in self.history.layouts:
+            self._at(change.start, partial(self._end_layout, change))
+        for incident in happened:
+            self._at(incident.start, partial(self._begin_incident, incident))
+            self._at(incident.evicted, partial(self._evict, node=incident.node, name=incident.name))
+            self._at(incident.end, partial(self._end_incident, incident))
+
+    def _then_offered(self, wanted: Demand) -> Demand:
+        """Return the demand with the slice that its flavor had at the time."""
+        for change in self.history.layouts:
+            if change.flavor == wanted.slice.flavor and wanted.at < change.start:
+                return replace(wanted, slice=change.slice)
+        return wanted
+
+    def _ask(self, wanted: Demand, at: datetime) -> None:
+        if not self._start(wanted, at):
+            self.waiting.append(wanted)
+
+    def _retry(self, at: datetime) -> None:
+        left = []
+        for wanted in self.waiting:
+            if at <= wanted.at + wanted.patience and not self._start(wanted, at):
+                left.append(wanted)
+        self.waiting = left
+
+    def _start(self, wanted: Demand, at: datetime) -> bool:
+        """Begin what is wanted if quota and fleet allow it; return whether they do."""
+        if not self._has_quota(wanted):
+            return False
+        on_nodes = wanted.purpose != Purpose.HOLD
+        places = self.fleet.find(wanted.slice, wanted.count, on_nodes=on_nodes, pods=wanted.pods)
+        if places is None:
+            return False
+        self.fleet.take(places)
+        self._charge_quota(wanted, 1)
+        number = next(self.number)
+        start = at + timedelta(seconds=self.random.randint(2, 20))
+        is_job = wanted.purpose == Purpose.JOB
+        pods_start = start + timedelta(seconds=self.random.randint(30, 240) if is_job else 0)
+        self.running[number] = _Running(wanted, places, start, pods_start, number)
+        self._at(pods_start + wanted.lasts, partial(self._end, number))
+        return True
+
+    def _end(self, number: int, at: datetime) -> None:
+        if number in self.running:
+            self._finish(number, at, self.random.choice((End.RELEASED, End.EXPIRED)))
+            self._retry(at)
+
+    def _add_unit(self, one: FleetUnit, at: datetime) -> None:
+        self.fleet.add(one)
+        self._retry(at)
+
+    def _remove_unit(self, one: FleetUnit, _: datetime) -> None:
+        self.fleet.remove(one)
+
+    def _begin_incident(self, incident: Incident, _: datetime) -> None:
+        self.fleet.begin(incident)
+
+    def _end_incident(self, incident: Incident, at: datetime) -> None:
+        self.fleet.end(incident)
+        self._retry(at)
+
+    def _end_layout(self, change: LayoutChange, at: datetime) -> None:
+        """End what holds the former layout: counts on the flavor, which no node has."""
+        for number, one in list(self.running.items()):
+            if (one.wanted.slice.flavor, one.wanted.slice.resource) == (change.flavor, change.slice.resource):
+                self._finish(number, at, End.EVICTED)
+
+    def _evict(self, at: datetime, *, node: str, name: str) -> None:
+        """End what runs on a node, or on one of its GPUs; a count on a flavor names no node, and stays."""
+        for number, one in list(self.running.items()):
+            on_node = [place for place in one.places if place.node == node]
+            if any(name in ("", place.gpu) for place in on_node):
+                self._finish(number, at, End.EVICTED)
+        self._retry(at)
+
+    def _has_quota(self, wanted: Demand) -> bool:
+        if wanted.project is None:
+            return True
+        team, pool, asked = wanted.project.team, wanted.slice.pool, wanted.slice.requests
+        nominal, unit = self.world.quotas.get((team, pool), 0), self.world.pools[pool]
+        return all(
+            self.held[team, pool, name] + amount * wanted.count <= nominal * unit.get(name, 0)
+            for name, amount in asked.items()
+        )
+
+    def _charge_quota(self, wanted: Demand, sign: int) -> None:
+        if wanted.project:
+            for name, amount in wanted.slice.requests.items():
+                self.held[wanted.project.team, wanted.slice.pool, name] += sign * amount * wanted.count
+
+    def _finish(self, number: int, at: datetime, why: End) -> None:
+        """End what runs, and add its intervals to the history, as far as they have any time."""
+        one = self.running.pop(number)
+        self.fleet.free(one.places)
+        self._charge_quota(one.wanted, -1)
+        if one.wanted.purpose == Purpose.UNMANAGED:
+            self._add_unmanaged(one, at)
+        elif one.wanted.purpose == Purpose.JOB:
+            self._add_job(one, at)
+        else:
+            self._add_hold(one, at, why)
+
+    def _add_hold(self, one: _Running, end: datetime, why: End) -> None:
+        holder, wanted = self._uuid("holder", one.number), one.wanted
+        if one.start >= end:
+            return
+        assert wanted.project is not None
+        asked = HeldAllocation(
+            id=holder,
+            name=f"{wanted.labels['activity']}-{one.number}",
+            project=wanted.project.slug,
+            member=wanted.member,
+            offering=wanted.slice.key,
+            count=wanted.count,
+            labels=wanted.labels,
+            created_at=wanted.at,
+            held_at=one.start,
+            ends_at=end if why == End.EXPIRED else max(end, one.start + wanted.lasts) + SPARE,
+            ended_at=end,
+            end=why,
+        )
+        self.history.allocations.append(asked)
+        for place in one.places:
+            slot = f"{place.node}/{place.device}" if place.device else str(holder)
+            self._hold(one, place, slot, holder, one.start, end)
+
+    def _add_job(self, one: _Running, end: datetime) -> None:
+        """Add what a Job reserves until its pods run, and what each of them uses."""
+        job, wanted = self._uuid("job", one.number), one.wanted
+        reserved = Place(wanted.slice.flavor, "", "", "", wanted.slice.resource, wanted.count)
+        slot = f"job:{job}/{wanted.slice.flavor}/{wanted.slice.resource}"
+        self._hold(one, reserved, slot, job, one.start, min(one.pods_start, end), unused=True)
+        for index, place in enumerate(one.places):
+            uid = f"{simulated.UID_PREFIX}{self._uuid('pod', one.number, index)}"
+            slot = f"pod:{uid}/{place.resource}"
+            self._hold(one, place, slot, job, one.pods_start, end)
+            assert wanted.project is not None
+            name = f"batch-{one.number}-{index}"
+            self._use(place, slot, "Pod", name, uid, wanted.project.namespace, "Job", one.pods_start, end)
+
+    def _add_unmanaged(self, one: _Running, end: datetime) -> None:
+        namespace, owner = one.wanted.owner
+        for index, place in enumerate(one.places):
+            uid = f"{simulated.UID_PREFIX}{self._uuid('stranger', one.number, index)}"
+            slot = f"pod:{uid}/{place.resource}" if place.resource else f"{place.node}/{place.device}"
+            kind, name = "Pod" if place.resource else "ResourceClaim", f"{namespace}-{one.number}-{index}"
+            self._use(place, slot, kind, name, uid, namespace, owner, one.start, end)
+
+    def _hold(
+        self,
+        one: _Running,
+        place: Place,
+        slot: str,
+        holder: UUID,
+        start: datetime,
+        end: datetime,
+        *,
+        unused: bool = False,
+    ) -> None:
+        wanted, project, cluster = one.wanted, one.wanted.project, self.world.cluster
+        if start >= end or project is None:
+            return
+        attribution = Attribution(
+            offering=wanted.slice.key,
+            flavor=wanted.slice.flavor,
+            kind=wanted.slice.kind,
+            gpu_share=wanted.slice.gpu_share,
+            cluster=cluster,
+            department=project.department,
+            team=project.team,
+            project=project.slug,
+            member=wanted.member,
+            namespace=project.namespace,
+            node=place.node,
+            device_uuid=place.uuid,
+            unused=unused,
+            labels=wanted.labels,
+        )
+        key = self._uuid("interval", one.number, slot)
+        begin = Begin(key, holder, f"{cluster}/{slot}", start, attribution, place.count, self.evidence)
+        self.history.holds.append(PastHold(begin, end))
+
+    def _use(
+        self,
+        place: Place,
+        slot: str,
+        kind: str,
+        name: str,
+        uid: str,
+        namespace: str,
+        owner: str,
+        start: datetime,
+        end: datetime,
+    ) -> None:
+        if start < end:
+            of_node, thing = (RESOURCE, place.resource) if place.resource else (GPU, place.device)
+            use = Use(
+                f"{self.world.cluster}/{slot}",
+                place.node,
+                of_node,
+                thing,
+                place.count,
+                kind,
+                name,
+                uid,
+                namespace,
+                owner,
+            )
+            self.history.foreign.append(PastUse(use, start, end))
+
+    def _uuid(self, *words: object) -> UUID:
+        text = "/".join(str(word) for word in (self.world.cluster, self.seed, *words))
+        return uuid5(NAMESPACE_URL, f"gpu-portal/simulated/{text}")

@@ -1,0 +1,284 @@
+"""The cost beside what it is of: a person's, a team's and a project's month, and an allocation by day, as REST says."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from allocations.models import MirrorObject
+from portal.core import clock, heartbeat
+from portal.tenants.models import Project, Team, User
+from quotas.costs import bills, rollups
+from quotas.metering import services as metering
+from quotas.metering.hours import DAY, HOUR
+from tests.support.capacity import RESOURCES, record
+from tests.support.clusters import LOCAL
+from tests.support.fleet import allocate, fleet
+from tests.support.pages import HTMX, browser_of, held, text
+from tests.support.people import client, person
+from tests.support.queued import GPU, job
+from tests.support.quotas import T0, attribution, used
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def now(team: Team, other_team: Team) -> Iterator[datetime]:
+    with clock.frozen(NOW) as at:
+        fleet(team, other_team)
+        heartbeat.beat("worker")
+        heartbeat.beat("watcher")
+        yield at
+
+
+@pytest.fixture
+def browser(member: User) -> Client:
+    return browser_of(member)
+
+
+def rest(user: User, path: str, **query: str) -> Any:
+    return client(user).get(f"/api/v1/{path}?{urlencode(query)}").json()
+
+
+def shown(amount: str | None) -> str:
+    """Return an amount of REST as pages show it."""
+    assert amount is not None
+    value = Decimal(amount)
+    return f"{value:.2f}" if value >= 1 or not value else f"{value:.4f}"
+
+
+def month_of(user: User, *, days: int = 16, hours: float = 8, **values: Any) -> None:
+    """Use one GPU for some hours on each of the last days, and roll them up."""
+    for day in range(1, days + 1):
+        start = NOW.replace(hour=0) - day * DAY
+        used(start, start + hours * HOUR, member=user.username, **values)
+    rollups.roll_up(LOCAL, NOW.replace(hour=0) - (days + 1) * DAY, NOW.replace(hour=0))
+
+
+def test_home_loads_the_cost_after_it_is_shown_and_has_a_link_without_scripts(browser):
+    page = text(browser.get("/"))
+    assert 'hx-get="/costs/mine" hx-trigger="load"' in page
+    assert '<a href="/costs/mine">' in page
+    assert "<html" in text(browser.get("/costs/mine"))
+    assert "<html" not in text(browser.get("/costs/mine", headers=HTMX))
+
+
+def test_the_month_and_its_forecast_are_those_of_rest(member, project, browser):
+    month_of(member, hours=8.3)
+    held(allocate(member, project, hours=4), hours=1)
+    page = text(browser.get("/costs/mine"))
+    query = {"window": "month", "aggregate": "all", "filter": f'member:"{member.username}"'}
+    assert f"<strong>{shown(rest(member, 'costs', **query)['total'])} EUR</strong>" in page
+    found = rest(member, "costs/forecast", window="month", member=member.username)
+    assert found["reason"] is None
+    assert f"<strong>{shown(found['total'])} EUR</strong>" in page
+    assert f"{shown(found['low'])} to {shown(found['high'])} EUR in 8 of 10 cases" in page
+
+
+def test_a_forecast_that_is_unknown_says_why(member, browser):
+    month_of(member, days=3)
+    assert "Unknown: 3 days of history, 14 are needed." in text(browser.get("/costs/mine"))
+
+
+def test_fixed_costs_are_in_the_month_and_said_to_be_missing_in_the_forecast(member, browser):
+    record(RESOURCES, (NOW - 30 * DAY - T0) / HOUR)
+    month_of(member, days=20)
+    bills.set_shared_cost(person(platform_role="operator"), "network", NOW.date().replace(day=1), "300", "weighted")
+    page = text(browser.get("/costs/mine"))
+    [row] = rest(member, "costs", window="month", aggregate="all")["results"]
+    assert f"with {shown(row['shared_cost'])} EUR of fixed costs" in page
+    assert "without fixed costs" in page
+
+
+def test_while_fixed_costs_are_not_known_the_month_is_shown_without_them(member, browser):
+    month_of(member)
+    bills.set_shared_cost(person(platform_role="operator"), "network", NOW.date().replace(day=1), "300", "weighted")
+    page = text(browser.get("/costs/mine"))
+    [row] = rest(member, "costs", window="month", aggregate="all")["results"]
+    assert (row["total"], row["shared_cost"]) == (None, None)
+    assert f"<strong>{shown(row['cost'])} EUR</strong>" in page
+    assert "without bills and fixed costs, which are not known yet" in page
+
+
+def test_what_runs_has_its_cost_at_its_end_as_rest_says(member, project, browser):
+    first = held(allocate(member, project, hours=4), hours=1)
+    second = held(allocate(member, project, "h100/whole", 2, hours=10), hours=2)
+    allocate(member, project)
+    page = text(browser.get("/costs/mine"))
+    at_end = [rest(member, f"costs/allocations/{row.pk}")["cost_at_end"] for row in (first, second)]
+    per_hour = [rest(member, f"allocations/{row.pk}")["cost"]["per_hour"] for row in (first, second)]
+    assert at_end == ["4.4000", "64.0000"]
+    assert f"<strong>{shown(str(sum(map(Decimal, per_hour))))} EUR per hour</strong>" in page
+    assert f"<strong>{shown(str(sum(map(Decimal, at_end))))} EUR</strong>" in page
+    for amount in at_end:
+        assert f'<td data-label="Cost at its end" class="number">{shown(amount)} EUR</td>' in page
+
+
+def test_what_has_no_price_is_not_priced(member, browser):
+    from quotas.costs.models import Price
+
+    assert Price.objects.exists()
+    used(NOW - HOUR, None, member=member.username, flavor="new", offering="new/whole")
+    assert "not priced" in text(browser.get("/costs/mine"))
+
+
+def test_it_takes_as_many_statements_for_thirty_allocations_as_for_one(member, project, browser):
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as found:
+            assert browser.get("/costs/mine", headers=HTMX).status_code == 200
+        return len(found)
+
+    held(allocate(member, project), hours=1)
+    statements()
+    one = statements()
+    for _ in range(29):
+        row = allocate(member, project, starts_at=(NOW + DAY).isoformat())
+        held(row, hours=1)
+    assert statements() == one
+
+
+@pytest.mark.parametrize("path", ["teams/vision", "projects/vision-train"])
+@pytest.mark.parametrize("key", ["member", "offering"])
+def test_the_month_of_a_team_and_a_project_is_by_person_and_offering_as_in_rest(member, project, path, key):
+    month_of(member, hours=8.3)
+    month_of(person(project.team), days=5, offering="h100/whole", flavor="h100")
+    used(NOW - 5 * HOUR, None, member="", project=project.slug)
+    used(NOW - 5 * HOUR, None, team="language", project="language-dev", member="eve")
+    page = text(browser_of(member).get(f"/{path}/costs"))
+    kind = "team" if path.startswith("teams") else "project"
+    where = f'{kind}:"{path.partition("/")[2]}"'
+    answer = rest(member, "costs", window="month", aggregate=key, filter=where)
+    assert len(answer["results"]) == {"member": 3, "offering": 2}[key]
+    for row in answer["results"]:
+        name = "not known: Jobs submitted with kubectl name nobody" if row["name"] == "__unallocated__" else row["name"]
+        assert f'<th scope="row">{name}</th>' in page
+        assert f'<td data-label="Cost" class="number">{shown(row["total"])}' in page
+    assert f"<strong>{shown(answer['total'])} EUR</strong>" in page
+    assert "eve" not in page
+
+
+@pytest.mark.parametrize("path", ["teams/vision", "projects/vision-train"])
+def test_a_month_takes_as_many_statements_for_thirty_people_as_for_one(member, project, path):
+    browser = browser_of(member)
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as found:
+            assert browser.get(f"/{path}/costs", headers=HTMX).status_code == 200
+        return len(found)
+
+    used(NOW - HOUR, NOW, member="someone", project=project.slug)
+    statements()
+    one = statements()
+    for number in range(29):
+        used(NOW - HOUR, NOW, member=f"someone-{number}", project=project.slug)
+    assert statements() == one
+
+
+def test_of_many_people_those_with_the_highest_cost_are_shown_and_the_others_as_one_line(member, project):
+    for number in range(25):
+        used(NOW - (number + 1) * HOUR, NOW, member=f"someone-{number}")
+    page = text(browser_of(member).get("/teams/vision/costs"))
+    assert "someone-24" in page
+    assert "someone-4<" not in page
+    assert '<th scope="row">5 more</th>' in page
+    assert f"{Decimal('1.1') * sum(range(1, 6)):.2f}" in page
+
+
+def test_days_of_an_allocation_are_those_of_rest(member, project, browser):
+    row = held(allocate(member, project, hours=400), hours=60)
+    page = text(browser.get(f"/allocations/{row.pk}/costs", headers=HTMX))
+    answer = rest(
+        member,
+        "costs",
+        window=f"{NOW - 60 * HOUR:%Y-%m-%dT%H:%M:%SZ},{NOW:%Y-%m-%dT%H:%M:%SZ}",
+        aggregate="allocation",
+        accumulate="day",
+        filter=f'allocation:"{row.pk}"',
+    )
+    days = [(day["window"]["start"][:10], shown(day["total"])) for day in answer["results"]]
+    assert days == [("2026-11-18", "26.40"), ("2026-11-19", "26.40"), ("2026-11-20", "13.20")]
+    for day, cost in days:
+        assert f'<time datetime="{day}">{day}</time>' in page
+        assert f'<td data-label="Cost" class="number">{cost}</td>' in page
+        assert f"<title>{day}: {cost} EUR</title>" in page
+    assert f'<td data-label="Cost" class="number">{shown(answer["total"])}</td>' in page
+
+
+def test_days_are_those_of_the_readers_zone(member, project, browser):
+    row = held(allocate(member, project, hours=400), hours=13)
+    browser.cookies["timezone"] = "Asia/Tokyo"
+    page = text(browser.get(f"/allocations/{row.pk}/costs", headers=HTMX))
+    assert page.count("<time datetime") == 1
+    assert 'datetime="2026-11-20"' in page
+
+
+def test_of_a_long_hold_the_last_days_are_shown_and_the_csv_has_all(member, project, browser):
+    row = held(allocate(member, project, hours=2000), hours=50 * 24)
+    answer = browser.get(f"/allocations/{row.pk}/costs")
+    assert len(answer.context["by_day"].days) == 31
+    assert "The last 31 days." in text(answer)
+    csv: Any = client(member).get(answer.context["csv_url"])
+    lines = csv.getvalue().decode().splitlines()
+    assert len(lines) == 1 + 51
+
+
+def test_what_no_pod_of_a_job_used_is_that_of_rest(member, project):
+    uid = job("train", project.namespace, conditions={}, cluster_queue="team-vision", usage={"l40s": {GPU: 2}})
+    for unused, hours in ((True, 3), (False, 5)):
+        by = attribution(team="vision", project=project.slug, member="", namespace=project.namespace, unused=unused)
+        metering.open_interval(uuid4(), uid, f"local/job:{uid}/{unused}", NOW - hours * HOUR, by, 1, {})
+    page = text(browser_of(member).get(f"/jobs/{uid}/costs"))
+    rows = rest(member, f"costs/allocations/{uid}")["results"]
+    cost = sum(Decimal(row["cost"]) for row in rows if row["unused"])
+    assert f"<strong>3 GPU-hours, {cost:.2f} EUR</strong>, were reserved for the Job and used by no pod of it." in page
+
+
+def test_a_hold_without_a_pod_says_so(member, project, browser):
+    row = held(allocate(member, project), hours=1)
+    path = f"/allocations/{row.pk}/costs"
+    assert "No pod uses it now." in text(browser.get(path))
+    for name, facts in (
+        ("train", {"node": "l40s-0", "phase": "Running"}),
+        ("held", {"node": "l40s-0", "holder": True}),
+    ):
+        MirrorObject.objects.create(
+            cluster_id=LOCAL,
+            kind="Pod",
+            namespace=project.namespace,
+            name=name,
+            uid=name,
+            resource_version=1,
+            allocation=row.name,
+            facts=facts,
+            seen_at=NOW,
+        )
+    assert "1 pod uses it now." in text(browser.get(path))
+
+
+def test_what_holds_nothing_yet_costs_nothing(member, project, browser):
+    row = allocate(member, project)
+    assert "Nothing was held yet" in text(browser.get(f"/allocations/{row.pk}/costs"))
+    assert "Nothing of yours runs now." in text(browser.get("/costs/mine"))
+
+
+def test_another_teams_costs_are_not_found(member, project: Project, other_team):
+    row = held(allocate(member, project), hours=1)
+    stranger = browser_of(person(other_team, "lead"))
+    for path in ("teams/vision", f"projects/{project.slug}", f"allocations/{row.pk}", f"jobs/{uuid4()}"):
+        assert stranger.get(f"/{path}/costs").status_code == 404, path
+
+
+def test_pages_of_a_team_a_project_and_an_allocation_load_their_cost(member, project):
+    row = held(allocate(member, project), hours=timedelta(hours=1) / HOUR)
+    lead = browser_of(person(project.team, "lead"))
+    for path in ("teams/vision", f"projects/{project.slug}", f"allocations/{row.pk}"):
+        assert f'hx-get="/{path}/costs"' in text(lead.get(f"/{path}")), path
+    assert 'href="/projects/vision-train/costs"' in text(lead.get("/teams/vision"))
