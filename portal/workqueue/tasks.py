@@ -1,5 +1,6 @@
 from celery import shared_task
 
+from portal.workqueue import liveness  # noqa: F401 (watches the worker from when it is ready)
 from portal.workqueue import queue as workqueue
 
 

@@ -7,6 +7,7 @@ for a broker that is down and minutes for one that hangs, which suits a worker a
 import time
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import structlog
 from celery import current_app
@@ -22,6 +23,8 @@ TASK = "allocations.reconcile"
 TIMEOUT_S = 0.5
 FIRST, LAST = 0, 9
 """Priorities of messages in Redis: workers take all of the first before one of the last."""
+FAILURES = (KombuError, RedisError, OSError)
+"""What a broker that is down, or that hangs, raises here."""
 PAUSE_S = 5.0  # after a failure: nobody waits for the same timeout twice in a row
 _paused_until = 0.0
 
@@ -37,9 +40,20 @@ def send(targets: Sequence[str], priority: int = FIRST) -> None:
                 current_app.send_task(
                     TASK, [target], producer=producer, retry=False, expires=settings.STALE_S, priority=priority
                 )
-    except (KombuError, RedisError, OSError) as error:
+    except FAILURES as error:
         _paused_until = time.monotonic() + PAUSE_S
         log.warning("wakeup.unsent", error=str(error), targets=len(targets))
+
+
+def waiting() -> int:
+    """Return how many messages wait for a worker. Raises FAILURES."""
+    with _connection().clone() as connection:
+        try:
+            channel: Any = connection.default_channel  # typed without its methods
+            queue = channel.queue_declare(current_app.conf.task_default_queue, passive=True)
+        except connection.channel_errors:  # Redis has no empty lists
+            return 0
+        return int(queue.message_count)
 
 
 @cache

@@ -72,3 +72,18 @@ def test_what_one_person_does_goes_before_what_concerns_every_project(broker, tm
             first, second = (task.get(timeout=5).payload[0][0] for _ in range(2))
             task.close()
     assert (first, second[:16]) == ("local/project:new", "local/project:p-")
+
+
+def test_messages_of_all_priorities_are_counted_as_waiting(broker, tmp_path):
+    with services.redis(tmp_path) as url:
+        broker(url)
+        assert wakeups.waiting() == 0
+        wakeups.send(["platform"], priority=wakeups.FIRST)
+        wakeups.send(["inventory", "platform"], priority=wakeups.LAST)
+        assert wakeups.waiting() == 3
+
+
+def test_a_broker_that_is_away_says_so_when_messages_are_counted(broker):
+    broker(f"redis://127.0.0.1:{services.free_port()}/0")
+    with pytest.raises(wakeups.FAILURES):
+        wakeups.waiting()

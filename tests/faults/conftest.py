@@ -81,9 +81,10 @@ def under_fault(
         crowd.release(crowd.live()[::2])
         crowd.request_slices(requests)
         waiting = crowd.in_flight()
-        began = time.monotonic()
+        began, began_at = time.monotonic(), time.time()
         yield
         ended = time.monotonic()
+        crowd.unwatched.append((began_at, time.time() + hidden_s))
         crowd.hidden_s = max(crowd.hidden_s, ended - began + hidden_s + WATCH_S)
         work_s = EACH_IN_FLIGHT_S * max(waiting, crowd.in_flight())
         eventually(lambda: _is_right(crowd, kubectl), AssertionError, within_s=within_s + work_s, every_s=0.5)
@@ -91,7 +92,7 @@ def under_fault(
         FIGURES.append(
             f"{request.node.name}: {waiting} in flight, fault of {ended - began:.1f} s, right after {took:.1f} s"
         )
-        wrong = judge.misbilled(crowd.projects, witness, crowd.hidden_s)
+        wrong = judge.misbilled(crowd.projects, witness, crowd.hidden_s, crowd.unwatched)
         assert not wrong, "\n".join(wrong)
 
     return fault

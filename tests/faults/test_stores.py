@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from celery import current_app
 from django.conf import settings
 
 from allocations.domain.phases import Phase
@@ -28,6 +29,7 @@ PORTAL = ("web", "worker", "beat", "watcher")
 QUEUE = "celery"
 DROPPING_S = 10.0
 RESTORED_S = 60.0
+WORKER_STUCK_S = float(settings.WORKER_STUCK_S)
 
 
 def test_redis_forgets_everything_and_restarts(local: Local, crowd: Crowd, under_fault: Fault) -> None:
@@ -44,6 +46,15 @@ def test_half_of_all_messages_are_dropped(crowd: Crowd, under_fault: Fault) -> N
         crowd.release(crowd.live()[:10])
         eventually(lambda: time.monotonic() > over_at, within_s=DROPPING_S + 5)
         assert dropped
+
+
+def test_a_worker_that_takes_no_messages_any_more_is_replaced(local: Local, crowd: Crowd, under_fault: Fault) -> None:
+    former = local.pids()["worker"]
+    with under_fault(within_s=2 * WORKER_STUCK_S):
+        current_app.control.cancel_consumer(current_app.conf.task_default_queue)
+        crowd.release(crowd.live()[:10])
+        eventually(lambda: local.pids().get("worker", former) != former, within_s=2 * WORKER_STUCK_S)
+        local.wait_ready("worker")
 
 
 @contextmanager

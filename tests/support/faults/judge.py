@@ -7,7 +7,7 @@ exactly what is held, no slot twice at a time, and as many seconds as the witnes
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -157,16 +157,19 @@ def _overlaps(intervals: Iterable[UsageInterval]) -> Iterator[str]:
         last = interval
 
 
-def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> list[str]:
+def misbilled(
+    projects: list[Project], witness: Witness, hidden_s: float, unwatched: Sequence[tuple[float, float]]
+) -> list[str]:
     """Return holds whose billed seconds differ from the witness' by more than the outage hid.
 
     ``hidden_s`` is the longest time without a watch; it counts only for intervals that the ledger marks as estimated.
+    What began and ended within one of the ``unwatched`` times, in seconds since the epoch, may be unknown.
     """
     now = clock.now()
     return [
         sentence
         for slot, intervals, holds in bills(projects, witness)
-        for sentence in _misbilled(slot, intervals, holds, now, hidden_s)
+        for sentence in _misbilled(slot, intervals, holds, now, hidden_s, unwatched)
     ]
 
 
@@ -185,11 +188,17 @@ def bills(projects: list[Project], witness: Witness) -> Iterator[tuple[Slot, lis
 
 
 def _misbilled(
-    slot: Slot, intervals: list[UsageInterval], holds: list[Hold], now: datetime, hidden_s: float
+    slot: Slot,
+    intervals: list[UsageInterval],
+    holds: list[Hold],
+    now: datetime,
+    hidden_s: float,
+    unwatched: Sequence[tuple[float, float]],
 ) -> Iterator[str]:
     billed = sum(((i.end or now) - i.start).total_seconds() for i in intervals)
     spans = [hold.seconds(now.timestamp()) for hold in holds]
-    least, most = sum(s[0] for s in spans), sum(s[1] for s in spans)
+    least = sum(span[0] for span, hold in zip(spans, holds, strict=True) if not _is_within(hold, unwatched))
+    most = sum(span[1] for span in spans)
     guesses = sum(i.estimated_start + i.estimated_end for i in intervals)
     slack = SLACK_S * max(1, len(holds), len(intervals)) + hidden_s * guesses
     if not least - slack <= billed <= most + slack:
@@ -213,3 +222,8 @@ def _is_full(row: Allocation, used: Counter[tuple[int, int]]) -> bool:
     team_and_pool = (row.project.team_id, row.offering.pool_id)
     nominal = Limit.objects.get(team_id=team_and_pool[0], pool_id=team_and_pool[1]).nominal
     return used[team_and_pool] + row.count > nominal
+
+
+def _is_within(hold: Hold, times: Sequence[tuple[float, float]]) -> bool:
+    """Return whether all that is certain of a hold lies within one of the times."""
+    return hold.ended is not None and any(first <= hold.began[1] and hold.ended[0] <= last for first, last in times)
