@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
@@ -17,12 +17,13 @@ from portal.core.money import split
 from quotas.costs.calendar import Calendar
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.filters import UNALLOCATED
-from quotas.costs.holder_costs import HolderCosts
+from quotas.costs.holder_costs import HolderCosts, UnusedAmount
 
 PLACES = 2
 MAX_LINES = 20
 NOTHING = (None, "0", "0.0000")
 NOT_KNOWN = "without bills and fixed costs, which are not known yet"
+NOT_RECORDED = "not recorded"
 UNKNOWN = {"member": "not known: Jobs submitted with kubectl name nobody", "offering": "not known"}
 BAR, GAP, HEIGHT = 10, 2, 60
 """The width of a bar of a day with the gap beside it, the gap, and the height of the highest bar."""
@@ -83,6 +84,14 @@ class Running:
 
 
 @dataclass(frozen=True)
+class UnusedLine:
+    """What no pod used: ``not recorded`` if that is not known, a cost of ``not priced`` if it has no price."""
+
+    gpu_hours: str
+    cost: str
+
+
+@dataclass(frozen=True)
 class Bar:
     """The bar of a day, in units of the drawing."""
 
@@ -95,13 +104,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class DayCosts:
-    """The days on which something was held, oldest first: (day, line). ``bars`` are None if nothing has a price.
+    """The days on which something was held, oldest first: (day, line, what no pod used). ``bars`` are None if nothing
+    has a price. ``unused`` is what no pod used on all of these days.
 
     ``has_month_charges`` is whether bills or fixed costs are in the amounts.
     """
 
-    days: Sequence[tuple[str, CostLine]]
+    days: Sequence[tuple[str, CostLine, UnusedLine]]
     whole: CostLine
+    unused: UnusedLine
     bars: Sequence[Bar] | None
     width: int
     summary: str
@@ -150,10 +161,12 @@ def running(cards: Sequence[Card], at_end: Mapping[UUID, CostAtEnd]) -> Running:
     )
 
 
-def day_costs(costs: Costs, calendar: Calendar) -> DayCosts:
+def day_costs(costs: Costs, calendar: Calendar, unused: Mapping[date, UnusedAmount | None]) -> DayCosts:
     """Return the costs of one holder by day, drawn and as lines."""
-    names = [f"{calendar.day_of(row.window.start):%Y-%m-%d}" for row in costs.rows]
+    days = [calendar.day_of(row.window.start) for row in costs.rows]
+    names = [f"{day:%Y-%m-%d}" for day in days]
     lines = _lines(costs, names)
+    *unused_lines, whole_unused = _unused_lines([unused.get(day) for day in days])
     highest = max((Decimal(_amount(row) or 0) for row in costs.rows), default=Decimal(0))
     bars = [
         _bar(place, Decimal(_amount(row) or 0) / highest, f"{name}: {line.cost} {costs.currency}")
@@ -161,8 +174,9 @@ def day_costs(costs: Costs, calendar: Calendar) -> DayCosts:
         if highest > 0
     ]
     return DayCosts(
-        days=list(zip(names, lines, strict=True)),
+        days=list(zip(names, lines, unused_lines, strict=True)),
         whole=_sum(costs, costs.rows, "Sum"),
+        unused=whole_unused,
         bars=bars or None,
         width=max(1, len(bars)) * BAR,
         summary=", ".join(bar.title for bar in bars),
@@ -171,13 +185,30 @@ def day_costs(costs: Costs, calendar: Calendar) -> DayCosts:
 
 
 def unused(found: HolderCosts) -> tuple[str, str] | None:
-    """Return the GPU-hours that no pod used, and what they cost; None if the pods used all that was reserved."""
-    parts = [one for one in found.intervals if one.row.unused]
-    if not parts:
+    """Return the GPU-hours that no pod used, and what they cost; None if pods used all, or if that is not recorded."""
+    if found.unused is None or not found.unused.gpu_hours:
         return None
-    hours = sum((one.gpu_hours for one in parts), Decimal(0))
-    known = [one.cost for one in parts if one.cost is not None]
-    return amounts.hours(Fraction(hours)) or "0", _money(str(sum(known, Decimal(0))) if known else None, found.currency)
+    cost = found.unused.cost
+    return amounts.hours(Fraction(found.unused.gpu_hours)) or "0", _money(
+        None if cost is None else str(cost), found.currency
+    )
+
+
+def _unused_lines(parts: Sequence[UnusedAmount | None]) -> list[UnusedLine]:
+    """Return a line for each part and one for their sum: amounts are rounded so that they add up."""
+    known = [one for one in parts if one is not None]
+    hours, costs = _rounded([one.gpu_hours for one in known]), _rounded([one.cost or Decimal(0) for one in known])
+    found = iter([_unused_line(*line) for line in zip(known, hours, costs, strict=True)])
+    lines = [UnusedLine(NOT_RECORDED, NOT_RECORDED) if one is None else next(found) for one in parts]
+    if len(known) < len(parts):
+        return [*lines, UnusedLine(NOT_RECORDED, NOT_RECORDED)]
+    is_priced = any(one.cost is not None for one in known)
+    whole = str(sum(costs, Decimal("0.00"))) if is_priced else amounts.NOT_PRICED
+    return [*lines, UnusedLine(str(sum(hours, Decimal("0.00"))), whole)]
+
+
+def _unused_line(one: UnusedAmount, hours: Decimal, cost: Decimal) -> UnusedLine:
+    return UnusedLine(str(hours), amounts.NOT_PRICED if one.cost is None else str(cost))
 
 
 def _lines(costs: Costs, names: Sequence[str]) -> list[CostLine]:

@@ -119,7 +119,7 @@ def _month(request: PageRequest, named: Mapping[str, str], now: datetime) -> sho
 def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping[str, Any]) -> HttpResponse:
     """Show the cost of an allocation or a Job by day, and what of it no pod used."""
     now, calendar = clock.now(), _calendar()
-    charged = of_holder(request.user, id_, now)
+    charged = of_holder(request.user, id_, now, calendar)
     begin = charged.intervals[0].row.start if charged.intervals else created
     since = max(begin, calendar.start_of(calendar.day_of(now) - (MAX_DAYS - 1) * ONE_DAY))
     window = Window(since, max(now, since + timedelta(microseconds=1)))
@@ -134,14 +134,15 @@ def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping
     )
     query = {"window": f"{_stamp(begin)},{_stamp(now)}", "accumulate": "day", "timezone": str(calendar.zone)}
     found = {
-        "by_day": shown.day_costs(costs, calendar),
+        "by_day": shown.day_costs(costs, calendar, charged.unused_by_day),
         "currency": charged.currency,
         "unused": shown.unused(charged),
+        "is_use_recorded": charged.unused is not None,
         "is_part": since > begin,
         "max_days": MAX_DAYS,
         "csv_url": "/api/v1/costs/export?"
         + urlencode({**query, "aggregate": "allocation", "filter": f'allocation:"{id_}"'}),
-        "evidence_url": f"/api/v1/costs/allocations/{id_}",
+        "evidence_url": f"/api/v1/costs/allocations/{id_}?{urlencode({'timezone': str(calendar.zone)})}",
         **context,
     }
     return show(request, "frontend/cost_by_day.html", found, partial="part")

@@ -1,8 +1,8 @@
-"""What the intervals of one allocation or Job are charged, each with its evidence."""
+"""What the intervals of one allocation or Job are charged, each with its evidence, and what of it no pod used."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
@@ -12,8 +12,13 @@ from django.db.models import QuerySet
 from portal.core import money
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import rates, selectors
+from quotas.costs import rates, selectors, unused_time
+from quotas.costs.calendar import UTC_CALENDAR, Calendar
+from quotas.costs.rating import RatedUsage
 from quotas.costs.selectors import NO_CHARGE, Charge
+from quotas.costs.unused_time import Held
+from quotas.metering import charged_intervals, pod_times
+from quotas.metering.charged_intervals import Charged
 from quotas.metering.models import UsageInterval
 
 
@@ -28,22 +33,36 @@ class ChargedInterval:
 
 
 @dataclass(frozen=True)
+class UnusedAmount:
+    """GPU-hours that were held while no pod used them, and their cost, None without any price. Those of all days are
+    rounded so that they add up.
+    """
+
+    gpu_hours: Decimal
+    cost: Decimal | None
+
+
+@dataclass(frozen=True)
 class HolderCosts:
-    """The intervals of a holder, oldest first, and their sum."""
+    """The intervals of a holder, oldest first, and their sum. What no pod used, in all and on each day on which
+    something was held, is None where that was not recorded.
+    """
 
     intervals: Sequence[ChargedInterval]
     charge: Charge
     currency: str
+    unused: UnusedAmount | None
+    unused_by_day: Mapping[date, UnusedAmount | None]
 
 
-def of_holder(user: User, holder_id: UUID, now: datetime) -> HolderCosts:
+def of_holder(user: User, holder_id: UUID, now: datetime, calendar: Calendar = UTC_CALENDAR) -> HolderCosts:
     """Return what the intervals of a holder are charged until `now`, as far as they were of teams whose things `user`
-    may read.
+    may read. Days are the calendar's.
     """
     rows = list(visible_intervals(user, [holder_id], now).order_by("start", "slot", "key"))
-    charges = selectors.charges(rows, rates.read(row.flavor for row in rows), now, by="key")
+    prices, charged = rates.read(row.flavor for row in rows), list(charged_intervals.until(rows, now))
+    charges = selectors.charges_of(charged, prices, now, by="key")
     found = [charges.get(row.key, NO_CHARGE) for row in rows]
-    whole = _sum(found)
     parts = zip(
         rows,
         found,
@@ -56,7 +75,16 @@ def of_holder(user: User, holder_id: UUID, now: datetime) -> HolderCosts:
         ChargedInterval(row, hours, unpriced, None if one.cost is None else cost)
         for row, one, hours, unpriced, cost in parts
     ]
-    return HolderCosts(intervals, whole, selectors.currency())
+    unused = unused_time.unused(_held(holder_id, charged), prices.rates, prices.lists, calendar, now)
+    known = {day: usage for day, usage in unused.by_day.items() if usage is not None}
+    by_day = dict(zip(known, _amounts(list(known.values())), strict=True))
+    return HolderCosts(
+        intervals,
+        _sum(found),
+        selectors.currency(),
+        None if unused.whole is None else _amounts([unused.whole])[0],
+        {day: by_day.get(day) for day in unused.by_day},
+    )
 
 
 def visible_intervals(user: User, holders: Collection[UUID], now: datetime) -> QuerySet[UsageInterval]:
@@ -65,6 +93,26 @@ def visible_intervals(user: User, holders: Collection[UUID], now: datetime) -> Q
     if access.sees_all(user):
         return visible
     return visible.filter(team__in=access.visible_teams(user).values("slug"))
+
+
+def _held(holder_id: UUID, charged: Sequence[Charged[UsageInterval]]) -> Iterator[Held]:
+    """Yield what is held, with its pods. An interval of a Job says itself whether pods use it, and names no member."""
+    since = pod_times.recorded_since({one.row.cluster_id for one in charged if one.row.member})
+    pods = pod_times.of_holder(holder_id) if since else []
+    for one in charged:
+        usage = selectors.usage_of(one)
+        is_unused, is_job = one.row.unused, not one.row.member
+        if is_unused or is_job:
+            yield Held(usage, [] if is_unused else [(one.start, None)], one.start)
+        else:
+            yield Held(usage, pods, since.get(one.row.cluster_id))
+
+
+def _amounts(usages: Sequence[RatedUsage]) -> list[UnusedAmount]:
+    hours = _rounded([usage.gpu_hours for usage in usages], money.HOURS_PLACES)
+    costs = _rounded([usage.priced_cost for usage in usages], money.MONEY_PLACES)
+    parts = zip(usages, hours, costs, strict=True)
+    return [UnusedAmount(hour, None if usage.cost is None else cost) for usage, hour, cost in parts]
 
 
 def _sum(charges: Sequence[Charge]) -> Charge:

@@ -18,7 +18,7 @@ from quotas.costs.calendar import Calendar
 from quotas.costs.filters import EVERYTHING, Filter
 from quotas.costs.fleet_costs import FleetCosts
 from quotas.costs.rates import PriceList
-from quotas.costs.rating import RatedUsage, Usage, Window
+from quotas.costs.rating import RatedUsage, Window
 from quotas.costs.savings_rules import Layout, PodUse, QuotaStep, Saving, SavingKind
 from quotas.limits.models import QuotaChange
 from quotas.metering import charged_intervals, stranded_gpus
@@ -102,13 +102,13 @@ def _idle_holds(scope: _Scope, prices: PriceList, least: timedelta) -> Iterator[
         for holder, of_holder in holds.items()
         if (at := savings_rules.idle_since(of_holder[0].start, pods.get(holder))) and scope.now - at >= least
     }
-    charged: dict[UUID, list[Charged]] = defaultdict(list)
+    charged: dict[UUID, list[Charged[UsageInterval]]] = defaultdict(list)
     for one in charged_intervals.until([row for holder in since for row in holds[holder]], scope.now):
         charged[one.row.holder_id].append(one)
     for holder, at in since.items():
         first = holds[holder][0]
         passed = Window(max(at, scope.passed.start), scope.passed.end)
-        usages = [_usage(one) for one in charged[holder]]
+        usages = [selectors.usage_of(one) for one in charged[holder]]
         usage = rating.rated_usage(usages, prices.rates, passed, scope.now, prices.lists)
         if usage.gpu_hours:
             yield Saving(
@@ -132,16 +132,10 @@ def _pods(holders: Collection[UUID]) -> dict[UUID, PodUse]:
     return {row["holder_id"]: PodUse(row["last"], bool(row["running"])) for row in found}
 
 
-def _usage(one: Charged) -> Usage:
-    row = one.row
-    share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
-    return Usage(row.flavor, one.gpus, one.start, one.end, not row.uncharged, row.offering, share)
-
-
-def _per_hour(charged: Iterable[Charged], prices: PriceList, now: datetime) -> Fraction | None:
+def _per_hour(charged: Iterable[Charged[UsageInterval]], prices: PriceList, now: datetime) -> Fraction | None:
     """Return what is charged for an hour at the prices of now; None if nothing of it has one."""
     found = []
-    for usage in map(_usage, charged):
+    for usage in map(selectors.usage_of, charged):
         if usage.end is None or usage.end >= now:
             listed = prices.lists.get(usage.offering, ())
             of_slice = rating.slice_rates(prices.rates.get(usage.flavor, ()), listed, usage.slice_share)

@@ -38,6 +38,7 @@ from quotas.costs.rating import Usage, Window
 from quotas.costs.run_rates import Metric
 from quotas.costs.steps import Step
 from quotas.metering import charged_intervals, ledger_starts
+from quotas.metering.charged_intervals import Charged, Row
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
@@ -95,23 +96,33 @@ def charges_to_date(holder_ids: Collection[UUID], now: datetime) -> dict[UUID, C
     return dict.fromkeys(holder_ids, NO_CHARGE) | charges(intervals, prices, now)
 
 
-def charges(
-    intervals: Iterable[UsageInterval | HeldInterval], prices: PriceList, now: datetime, by: str = "holder_id"
-) -> dict[UUID, Charge]:
+def charges(intervals: Iterable[UsageInterval | HeldInterval], prices: PriceList, now: datetime) -> dict[UUID, Charge]:
     """Return what the holders of the intervals are charged for until `now`, exact; one query if there are any named
-    devices, for the other uses of their GPUs. With `by` the `key`, what each interval is charged.
+    devices, for the other uses of their GPUs.
     """
+    return charges_of(charged_intervals.until(intervals, now), prices, now)
+
+
+def charges_of(
+    charged: Iterable[Charged[Row]], prices: PriceList, now: datetime, by: str = "holder_id"
+) -> dict[UUID, Charge]:
+    """Return what the pieces of intervals are charged for until `now`, exact, by holder, or by interval (`key`)."""
     found: dict[UUID, list[tuple[Usage, bool]]] = defaultdict(list)
-    for row, start, end, gpus in charged_intervals.until(intervals, now):
-        share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
-        usage = Usage(row.flavor, gpus, start, end, not row.uncharged, row.offering, share)
-        found[getattr(row, by)].append((usage, row.unused))
-    charged = {}
+    for one in charged:
+        found[getattr(one.row, by)].append((usage_of(one), one.row.unused))
+    sums = {}
     for key, rows in found.items():
         rated = rating.rated_usage((usage for usage, _ in rows), prices.rates, None, now, prices.lists)
         unused = rating.gpu_hours((usage for usage, is_unused in rows if is_unused), None, now)
-        charged[key] = Charge(rated.gpu_hours, rated.gpu_hours - unused, rated.unpriced_gpu_hours, rated.cost)
-    return charged
+        sums[key] = Charge(rated.gpu_hours, rated.gpu_hours - unused, rated.unpriced_gpu_hours, rated.cost)
+    return sums
+
+
+def usage_of(one: Charged[Row]) -> Usage:
+    """Return what a piece of an interval is rated by."""
+    row = one.row
+    share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
+    return Usage(row.flavor, one.gpus, one.start, one.end, not row.uncharged, row.offering, share)
 
 
 def visible_costs(

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from quotas.catalog.layouts import parent_gpu
 from quotas.metering import accounts, gpu_shares
@@ -26,10 +26,13 @@ _BESIDE = """
 """
 
 
-class Charged(NamedTuple):
+Row = TypeVar("Row", bound=UsageInterval | HeldInterval)
+
+
+class Charged(NamedTuple, Generic[Row]):
     """The ``gpus`` that an interval is charged in ``[start, end)``; None is no end yet."""
 
-    row: UsageInterval | HeldInterval
+    row: Row
     start: datetime
     end: datetime | None
     gpus: Fraction
@@ -42,11 +45,11 @@ class Gpu(NamedTuple):
     name: str
 
 
-def until(rows: Iterable[UsageInterval | HeldInterval], now: datetime) -> Iterator[Charged]:
+def until(rows: Iterable[Row], now: datetime) -> Iterator[Charged[Row]]:
     """Yield what the intervals are charged until ``now``, or their ends if these are before it, each piece with its
     GPUs; one query if any has a device.
     """
-    on_gpu: dict[tuple[str, datetime], UsageInterval | HeldInterval] = {}
+    on_gpu: dict[tuple[str, datetime], Row] = {}
     for row in rows:
         if not row.device:
             yield Charged(row, row.start, row.end, row.gpus)

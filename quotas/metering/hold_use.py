@@ -1,4 +1,4 @@
-"""Write operations on the record of when holds had pods: begin and end. Both may be repeated."""
+"""Write operations on the record of when holds had pods: begin, end, and since when. All may be repeated."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -9,6 +9,8 @@ from django.db.models.functions import Greatest
 
 from portal.core import clock
 from quotas.metering.models import HoldUse
+
+NO_HOLD = UUID(int=0)
 
 
 class Sighting(NamedTuple):
@@ -42,3 +44,10 @@ def end(cluster: str, holders: Collection[UUID], seen: Sighting) -> None:
     if holders:
         rows = HoldUse.objects.filter(cluster=cluster, holder_id__in=holders, end=None)
         rows.update(end=Greatest("start", seen.at), revision_end=seen.revision, estimated_end=seen.estimated)
+
+
+def recorded_from(cluster: str, seen: Sighting) -> None:
+    """Record that when holds of the cluster have pods is recorded from then on, unless something of it is already."""
+    if not HoldUse.objects.filter(cluster=cluster).exists():
+        begin(cluster, [NO_HOLD], seen)
+        end(cluster, [NO_HOLD], seen)

@@ -279,7 +279,8 @@ class ForeignUse(AppendOnly):
 
 class HoldUse(AppendOnly):
     """The time `[start, end)` in which an allocation had a pod on a node that had not finished; `end` is null while it
-    has one. Of a hold whose pods were not recorded from the beginning an empty interval says when they were first.
+    has one. An empty interval says since when it is recorded: of a hold that began before, and of a cluster, there
+    with no hold (`hold_use.NO_HOLD`).
 
     Append-only. It is no part of what is charged: a hold is charged with and without pods.
     """

@@ -1,5 +1,6 @@
 """GET /costs/assets, for platform staff, and GET /costs/allocations/{id}."""
 
+from decimal import Decimal
 from uuid import uuid4
 
 import pytest
@@ -11,6 +12,7 @@ from quotas.metering.units import FoundUnit
 from tests.support.capacity import GPUS, RESOURCES, hold_gpu, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
+from tests.support.hold_pods import pods, recorded_since
 from tests.support.people import client, person
 from tests.support.quotas import hour, used
 
@@ -145,6 +147,79 @@ def test_named_devices_are_charged_as_costs_say(member, auditor):
     query = f"{DAY}&aggregate=allocation&filter=allocation:{row.holder_id}"
     [same] = auditor.get(f"/api/v1/costs?{query}").json()["results"]
     assert (body["gpu_hours"], body["cost"]) == (same["gpu_hours"], same["cost"])
+
+
+def unused(user, id_, query=""):
+    body = client(user).get(f"{ALLOCATIONS}/{id_}?{query}").json()
+    days = [tuple(day.values()) for day in body["unused_by_day"]]
+    return body["unused_gpu_hours"], body["unused_cost"], days
+
+
+def test_of_an_allocation_with_pods_half_of_the_time_half_is_unused(member):
+    recorded_since(0)
+    id_ = uuid4()
+    used(hour(0), None, 2, id_)
+    pods(id_, 0, 2)
+    pods(id_, 4, 7)
+    assert unused(member, id_) == ("10.000000", "11.0000", [("2026-11-02", "10.000000", "11.0000")])
+    pods(id_, 9, None)
+    assert unused(member, id_)[:2] == ("8.000000", "8.8000")
+
+
+def test_an_allocation_without_any_pod_is_unused_and_its_days_are_of_the_time_zone(member):
+    recorded_since(0)
+    id_ = uuid4()
+    used(hour(0), None, 1, id_)
+    days = [("2026-11-01", "4.000000", "4.4000"), ("2026-11-02", "6.000000", "6.6000")]
+    assert unused(member, id_, "timezone=America/Halifax") == ("10.000000", "11.0000", days)
+    answer = client(member).get(f"{ALLOCATIONS}/{id_}?timezone=Mars")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["timezone"])
+
+
+def test_an_allocation_with_a_pod_all_the_time_has_nothing_unused(member):
+    recorded_since(0)
+    id_ = uuid4()
+    used(hour(1), hour(3), 1, id_)
+    pods(id_, 1, 3)
+    assert unused(member, id_)[:2] == ("0.000000", "0.0000")
+
+
+def test_before_pods_are_recorded_it_is_not_known_what_was_unused(member):
+    id_ = uuid4()
+    used(hour(-30), hour(4), 1, id_)
+    days = ["2026-10-31", "2026-11-01", "2026-11-02"]
+    assert unused(member, id_) == (None, None, [(day, None, None) for day in days])
+    recorded_since(0)
+    assert unused(member, id_) == (
+        None,
+        None,
+        [*((day, None, None) for day in days[:2]), ("2026-11-02", "4.000000", "4.4000")],
+    )
+
+
+def test_of_a_job_what_it_reserved_and_no_pod_used_is_unused(member):
+    id_ = uuid4()
+    used(hour(0), hour(1), 2, id_, member="", unused=True)
+    used(hour(1), hour(5), 2, id_, member="")
+    assert unused(member, id_)[:2] == ("2.000000", "2.2000")
+
+
+def test_of_a_moved_project_each_team_sees_what_was_unused_in_its_own_time(member, other_team):
+    recorded_since(0)
+    id_ = uuid4()
+    used(hour(0), hour(2), 1, id_)
+    used(hour(2), hour(5), 1, id_, team="language")
+    pods(id_, 1, 3)
+    assert [unused(user, id_)[0] for user in (member, person(other_team))] == ["1.000000", "2.000000"]
+
+
+def test_the_slices_of_one_gpu_are_unused_as_far_as_they_are_charged(member, auditor):
+    recorded_since(0)
+    row = hold_gpu("gpu-0", 1, 5)
+    pods(row.holder_id, 1, 2)
+    body = auditor.get(f"{ALLOCATIONS}/{row.holder_id}").json()
+    assert Decimal(body["unused_gpu_hours"]) == Decimal(body["gpu_hours"]) * 3 / 4
+    assert Decimal(body["unused_cost"]) == Decimal(body["cost"]) * 3 / 4
 
 
 def test_what_runs_has_the_cost_at_its_end_by_the_prices_that_are_known(member, project):

@@ -12,6 +12,7 @@ from allocations.cluster.kinds import KINDS
 from allocations.models import Allocation
 from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.tenants.models import Project, Team, User
+from quotas.metering import pod_times
 from quotas.metering.models import HoldUse
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
@@ -86,3 +87,10 @@ def test_a_list_of_pods_tells_what_no_change_has(train: Allocation):
     row.refresh_from_db()
     assert (row.end, row.estimated_end) == (at(60), True)
     assert HoldUse.objects.count() == 1
+
+
+def test_the_first_list_of_pods_tells_since_when_they_are_recorded(train: Allocation):
+    for second in (60, 120):
+        record_list(LOCAL, KINDS["Pod"], [], 5, at(second))
+        assert pod_times.recorded_since([LOCAL]) == {LOCAL: at(60)}
+    assert pod_times.of_holder(train.pk) == []

@@ -16,7 +16,9 @@ from allocations.models import MirrorObject
 from portal.core import clock, heartbeat
 from portal.tenants.models import Project, Team, User
 from quotas.costs import bills, rollups
+from quotas.metering import hold_use
 from quotas.metering import services as metering
+from quotas.metering.hold_use import Sighting
 from quotas.metering.hours import DAY, HOUR
 from tests.support.capacity import RESOURCES, record
 from tests.support.clusters import LOCAL
@@ -261,6 +263,48 @@ def test_a_hold_without_a_pod_says_so(member, project, browser):
             seen_at=NOW,
         )
     assert "1 pod uses it now." in text(browser.get(path))
+
+
+def test_what_no_pod_of_an_allocation_used_is_that_of_rest(member, project, browser):
+    row = held(allocate(member, project, hours=400), hours=60)
+    hold_use.recorded_from(LOCAL, Sighting(NOW - 70 * HOUR, 0, estimated=True))
+    for start, end in ((60, 40), (30, 12)):
+        hold_use.begin(LOCAL, [row.pk], Sighting(NOW - start * HOUR, 1, estimated=False))
+        hold_use.end(LOCAL, [row.pk], Sighting(NOW - end * HOUR, 2, estimated=False))
+    answer = browser.get(f"/allocations/{row.pk}/costs", headers=HTMX)
+    body = client(member).get(answer.context["evidence_url"]).json()
+    assert (body["unused_gpu_hours"], body["unused_cost"]) == ("22.000000", "24.2000")
+    page = text(answer)
+    assert "<strong>22 GPU-hours, 24.20 EUR</strong>, were held while it had no pod." in page
+    days = [("2026-11-18", "0.00", "0.00"), ("2026-11-19", "10.00", "11.00"), ("2026-11-20", "12.00", "13.20")]
+    assert [(day, unused.gpu_hours, unused.cost) for day, _, unused in answer.context["by_day"].days] == days
+    assert [tuple(day.values()) for day in body["unused_by_day"]] == [
+        (day, f"{Decimal(hours):.6f}", f"{Decimal(cost):.4f}") for day, hours, cost in days
+    ]
+    for _, hours, cost in days:
+        assert f'<td data-label="Unused GPU-hours" class="number">{hours}</td>' in page
+        assert f'<td data-label="Unused cost" class="number">{cost}</td>' in page
+    assert '<td data-label="Unused cost" class="number">24.20</td>' in page
+
+
+def test_a_hold_that_had_a_pod_all_the_time_says_so(member, project, browser):
+    row = held(allocate(member, project), hours=1)
+    hold_use.begin(LOCAL, [row.pk], Sighting(NOW - HOUR, 1, estimated=False))
+    assert "It had a pod all the time that it was held." in text(browser.get(f"/allocations/{row.pk}/costs"))
+
+
+def test_a_hold_whose_pods_were_not_recorded_says_so(member, project, browser):
+    row = held(allocate(member, project), hours=1)
+    answer = browser.get(f"/allocations/{row.pk}/costs")
+    assert "How much of it no pod used is not known" in text(answer)
+    assert answer.context["by_day"].unused.cost == "not recorded"
+
+
+def test_the_costs_of_another_teams_allocation_are_not_there(member, project, other_team):
+    row = held(allocate(member, project), hours=1)
+    stranger = person(other_team)
+    assert browser_of(stranger).get(f"/allocations/{row.pk}/costs").status_code == 404
+    assert client(stranger).get(f"/api/v1/costs/allocations/{row.pk}").status_code == 404
 
 
 def test_what_holds_nothing_yet_costs_nothing(member, project, browser):

@@ -45,6 +45,7 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
     seen = Sighting(at, 0, estimated=True)
     hold_use.end(cluster, known - using, seen)
     hold_use.begin(cluster, using - known, seen)
+    hold_use.recorded_from(cluster, seen)
 
 
 def _has_pod(row: Allocation, snapshot: Snapshot) -> bool:

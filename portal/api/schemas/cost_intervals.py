@@ -10,7 +10,7 @@ from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.api.schemas.json_object import JsonObject
 from portal.core import money
-from quotas.costs.holder_costs import ChargedInterval, HolderCosts
+from quotas.costs.holder_costs import ChargedInterval, HolderCosts, UnusedAmount
 from quotas.metering.models import UsageInterval
 
 COPIED = (
@@ -18,6 +18,11 @@ COPIED = (
     *("department", "team", "project", "member", "namespace", "labels"),
     *("start", "end", "estimated_start", "estimated_end", "unused", "overtime", "recorded_at"),
 )
+UNUSED_HELP = (
+    "Decimal, of gpu_hours: held while no pod of the allocation was on a node, or reserved by a queued Job and used by "
+    "no pod of it. null: when it had pods is not recorded from its start on."
+)
+UNUSED_COST_HELP = "Decimal, of cost: what was charged for unused_gpu_hours. null also if they have no price."
 
 
 class IntervalEvidenceOut(serializers.Serializer):
@@ -56,12 +61,21 @@ class IntervalOut(serializers.Serializer):
     recorded_at = serializers.DateTimeField()
 
 
+class UnusedDayOut(serializers.Serializer):
+    date = serializers.DateField(help_text="A day of the time zone on which something was held.")
+    unused_gpu_hours = serializers.CharField(allow_null=True)
+    unused_cost = serializers.CharField(allow_null=True)
+
+
 class IntervalPage(Page):
     results = IntervalOut(many=True)
     currency = serializers.CharField()
     gpu_hours = serializers.CharField(help_text="The sum over the intervals of all pages.")
     unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
     cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    unused_gpu_hours = serializers.CharField(allow_null=True, help_text=UNUSED_HELP)
+    unused_cost = serializers.CharField(allow_null=True, help_text=UNUSED_COST_HELP)
+    unused_by_day = UnusedDayOut(many=True, help_text="The same of each day; the days add up to it.")
     ends_at = serializers.DateTimeField(
         allow_null=True, help_text="When its time is over; null if it holds nothing, and of a Job."
     )
@@ -79,12 +93,21 @@ def body(found: HolderCosts, at_end: CostAtEnd | None) -> dict[str, Any]:
         "gpu_hours": money.text(found.charge.reserved, money.HOURS_PLACES),
         "unpriced_gpu_hours": money.hours_text(found.charge.unpriced),
         "cost": amount(found.charge.cost),
+        **_unused(found.unused),
+        "unused_by_day": [{"date": f"{day:%Y-%m-%d}", **_unused(one)} for day, one in found.unused_by_day.items()],
     }
 
 
 def rows(found: Sequence[ChargedInterval]) -> list[dict[str, Any]]:
     """Return intervals in an answer."""
     return [_row(one, one.row) for one in found]
+
+
+def _unused(found: UnusedAmount | None) -> dict[str, str | None]:
+    return {
+        "unused_gpu_hours": None if found is None else str(found.gpu_hours),
+        "unused_cost": None if found is None or found.cost is None else str(found.cost),
+    }
 
 
 def _row(one: ChargedInterval, row: UsageInterval) -> dict[str, Any]:

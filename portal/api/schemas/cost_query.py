@@ -26,9 +26,10 @@ FILTER_HELP = 'As OpenCost: team:"vision","language"+(kind!:"shared"|label[stage
 COST_HELP = "Money: of the window, or by hour, day or month (730 hours) at the pace of the time until now."
 COMPARE_HELP = "previous: beside the window before, as long as what has passed of this one."
 FILTER = OpenApiParameter("filter", OpenApiTypes.STR, description=FILTER_HELP)
+TIMEZONE = OpenApiParameter("timezone", OpenApiTypes.STR, default="UTC", description=ZONE_HELP)
 TIMES = [
     OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS),
-    OpenApiParameter("timezone", OpenApiTypes.STR, default="UTC", description=ZONE_HELP),
+    TIMEZONE,
     OpenApiParameter("week_start", OpenApiTypes.STR, enum=list(WEEKDAYS), default="monday"),
 ]
 PARAMETERS = [

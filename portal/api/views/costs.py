@@ -105,15 +105,15 @@ def assets(request: Request) -> Response:
     return Response({**page, "results": cost_assets.rows(page["results"]), "window": cost_report.span(window)})
 
 
-@extend_schema(parameters=[LIMIT], responses=cost_intervals.IntervalPage())
+@extend_schema(parameters=[cost_query.TIMEZONE, LIMIT], responses=cost_intervals.IntervalPage())
 @api_view(["GET"])
 def allocation(request: Request, id_: UUID) -> Response:
     """List what an allocation or a Job held, oldest first: each interval with what it is charged, and with the objects
-    that are the evidence of its bounds.
+    that are the evidence of its bounds. Of the sum, also what no pod used.
     """
     place = row_pages.place_of(request)
     user = current_user(request)
-    found = of_holder(user, id_, place.now)
+    found = of_holder(user, id_, place.now, cost_query.calendar(request))
     if not found.intervals:
         selectors.get(user, id_)
     page = row_pages.page_of(request, found.intervals, place)
