@@ -19,8 +19,9 @@ PLACES = 2
 class CostLine:
     """A row as REST has it, and how it is shown; ``share`` is its part of the sum in per cent, for the bar.
 
-    Cost and share are None if it is not priced, or not known yet, as ``missing`` says; ``left_out`` says what the cost of a row that is partly priced leaves
-    out. ``change`` is None without a row to compare with, ``idle`` if it is not known.
+    Cost and share are None if it is not priced, or not known yet, as ``missing`` says. ``left_out`` says what the cost
+    of a row that is partly priced leaves out. ``change`` is None without a row to compare with, ``idle`` if it is not
+    known.
     """
 
     row: CostRow

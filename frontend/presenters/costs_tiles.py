@@ -41,9 +41,8 @@ def _change(found: Costs, unit: str) -> Tile:
     assert before is not None
     span = f"{time_zone.words(before.window.start)} – {time_zone.words(before.window.end)}"
     if found.total is None or before.total is None:
-        return Tile(
-            "change", "Change", "not known", "", f"No cost is known of this period or of the one before: {span}."
-        )
+        note = f"The cost of this period is not known, or that of the one before: {span}."
+        return Tile("change", "Change", "not known", "", note)
     change, was = Decimal(found.total) - Decimal(before.total), Decimal(before.total)
     part = f" ({change / was:+.0%})" if was > 0 else ""
     return Tile(
