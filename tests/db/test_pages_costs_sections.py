@@ -133,12 +133,12 @@ def test_days_of_the_fleet_are_the_readers_and_say_so():
     used(hour(0), hour(20))
     browser: Client = browser_of(person(platform_role="auditor"))
     browser.cookies["timezone"] = "Asia/Kathmandu"
-    with clock.frozen(hour(30)):
-        page = browser.get("/costs/fleet?window=2026-11-02,2026-11-04")
-    assert page.context["start"] == datetime(2026, 11, 1, 18, 15, tzinfo=UTC)
+    with clock.frozen(hour(60)):
+        page = browser.get("/costs/fleet?window=2026-11-03,2026-11-05")
+    assert page.context["start"] == datetime(2026, 11, 2, 18, 15, tzinfo=UTC)
     assert [(line.day, line.capacity) for line in page.context["fleet_lines"]] == [
-        ("2026-11-03", "94.00"),
-        ("2026-11-02", "146.00"),
+        ("2026-11-04", "142.00"),
+        ("2026-11-03", "192.00"),
     ]
     assert "Day (Asia/Kathmandu)" in text(page)
     assert "UTC" not in re.sub(r'title="[^"]*"', "", text(page).replace("UTC+05:45", ""))
