@@ -8,6 +8,8 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.costs.selectors import Charge
 
 NOT_PRICED = "not priced"
+NOT_KNOWN_YET = "not known yet"
+"""Of a cost with bills or fixed costs whose shares are not known yet."""
 LEAST_SHOWN = Fraction(1, 100)
 
 

@@ -19,8 +19,9 @@ PLACES = 2
 class CostLine:
     """A row as REST has it, and how it is shown; ``share`` is its part of the sum in per cent, for the bar.
 
-    Cost and share are None if it is not priced; ``left_out`` says what the cost of a row that is partly priced leaves
-    out. ``change`` is None without a row to compare with, ``idle`` if it is not known.
+    Cost and share are None if it is not priced, or not known yet, as ``missing`` says. ``left_out`` says what the cost
+    of a row that is partly priced leaves out. ``change`` is None without a row to compare with, ``idle`` if it is not
+    known.
     """
 
     row: CostRow
@@ -28,6 +29,7 @@ class CostLine:
     url: str
     gpu_hours: Decimal
     cost: Decimal | None
+    missing: str
     left_out: str
     share: int | None
     change: Decimal | None
@@ -37,7 +39,7 @@ class CostLine:
 
 @dataclass(frozen=True)
 class CostTable:
-    """The lines and their sums. ``total`` is None if nothing is priced; ``left_out`` says what it leaves out."""
+    """The lines and their sums. ``total`` is None for the reason ``missing``; ``left_out`` says what it leaves out."""
 
     start: datetime
     end: datetime
@@ -45,6 +47,7 @@ class CostTable:
     lines: Sequence[CostLine]
     gpu_hours: Decimal
     total: Decimal | None
+    missing: str
     left_out: str
     idle: Decimal | None
 
@@ -61,6 +64,7 @@ def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trend
             url=urls.get(row.name, ""),
             gpu_hours=used,
             cost=None if row.total is None else cost,
+            missing=missing([row]),
             left_out=_left_out(row),
             share=None if row.total is None else round(100 * cost / total) if total > 0 else 0,
             change=_places(row.change),
@@ -76,6 +80,7 @@ def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trend
         lines=lines,
         gpu_hours=sum(hours, Decimal("0.00")),
         total=None if found.total is None else total,
+        missing=missing(found.rows),
         left_out=_left_out(found),
         idle=None if (idle := idle_total(found)) is None else round(idle, PLACES),
     )
@@ -88,6 +93,11 @@ def idle_total(found: Costs) -> Decimal | None:
     if None in costs or any(at is None or at > found.window.start for at in recorded):
         return None
     return sum((Decimal(cost or 0) for cost in costs), Decimal(0))
+
+
+def missing(rows: Sequence[CostRow]) -> str:
+    """Return why rows have no total: nothing of them is priced, or their bills and fixed costs are not known yet."""
+    return amounts.NOT_PRICED if all(row.cost is None for row in rows) else amounts.NOT_KNOWN_YET
 
 
 def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]:
@@ -107,14 +117,14 @@ def outage_line(share: OutageShare, currency: str) -> str:
     length = amounts.span(sum((one.window.end - one.window.start for one in share.outages), timedelta()))
     times = "1 outage" if count == 1 else f"{count} outages"
     cost = amounts.money(share.charged.cost, currency)
-    return f"Nobody recorded a cluster for {length} ({times}). {hours} GPU-hours, {cost}, are charged for that time."
+    return f"For {length} no cluster was recorded ({times}). {hours} GPU-hours, {cost}, are charged for that time."
 
 
 def billed_line(found: Costs) -> str:
     """Return what part of the money bills cover; empty if none was entered, and for who does not see the fleet."""
     if found.billed_share is None:
         return ""
-    return f"Bills cover {round(100 * Decimal(found.billed_share))} % of what the GPUs and nodes of this time cost."
+    return f"Bills cover {round(100 * Decimal(found.billed_share))} % of what GPUs and nodes cost in this period."
 
 
 def _places(amount: str | None) -> Decimal | None:

@@ -86,7 +86,7 @@ def chart(
 ) -> Chart | None:
     """Return the chart of rows with steps, whose names are ranked; None if there is but one step, or nothing."""
     starts = step_starts(window, step, calendar, now)
-    shown = [name for name in ranked if any(row.name == name and row.total for row in rows)]
+    shown = [name for name in ranked if any(row.name == name and Decimal(row.total or 0) for row in rows)]
     others = max(0, len(shown) - MAX_SERIES)
     kept = shown[: MAX_SERIES if others != 1 else MAX_SERIES + 1]
     has_others, has_idle = len(kept) < len(shown), any(Decimal(row.idle_cost or 0) for row in rows)

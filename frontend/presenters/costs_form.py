@@ -33,18 +33,18 @@ WINDOWS = {
 }
 METRICS = {"": "cost of the period", "hourly": "per hour", "daily": "per day", "monthly": "per month (730 hours)"}
 STEPS = {"": "automatic", "hour": "hour", "day": "day", "week": "week", "month": "month"}
-OWN_IDLE = {"hide": "hidden", "owner": "with whose unused quota it is"}
+OWN_IDLE = {"hide": "hidden", "owner": "with the owner of the unused quota"}
 ALL_IDLE = {
     "separate": "separate",
     "hide": "hidden",
-    "owner": "with whose unused quota it is",
+    "owner": "with the owner of the unused quota",
     "share:cluster": "shared by cluster",
     "share:flavor": "shared by flavor",
     "share:node": "shared by node",
 }
 SPLITS = {"": "in proportion to cost", "even": "evenly"}
 SORTS = {"": "cost", "change": "change", "gpu_hours": "GPU-hours", "idle": "idle", "name": "name"}
-QUOTE = "No filter can have a value with a quotation mark. Use a part of it, with contains."
+QUOTE = "No filter can have a value with a quotation mark. Choose contains, and a part of the value without it."
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def days(start: datetime, end: datetime) -> dict[str, str]:
 
 
 def _windows(window: str) -> dict[str, str]:
-    known = {CUSTOM: "days of my choice", **WINDOWS}
+    known = {CUSTOM: "custom days", **WINDOWS}
     return known if window in known else {**known, window: window.replace(",", " – ")}
 
 

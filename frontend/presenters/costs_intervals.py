@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from django.core.paginator import Paginator
 from django.urls import reverse
+from django.utils import timezone
 
 from allocations.queues import jobs
 from allocations.requests import selectors
-from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.costs_address import REST, CostsAddress, curl
 from frontend.presenters.costs_filters import narrowed
 from portal.core import clock, money
@@ -49,7 +49,6 @@ def intervals_page(user: User, id_: UUID, found: HolderCosts, page: str) -> dict
         "currency": found.currency,
         "gpu_hours": money.text(found.charge.reserved, money.HOURS_PLACES),
         "cost": None if found.charge.cost is None else money.text(found.charge.cost),
-        "not_priced": NOT_PRICED,
         "curl": curl(f"{REST}/allocations/{id_}"),
         "by_day": "",
     }
@@ -60,10 +59,10 @@ def intervals_page(user: User, id_: UUID, found: HolderCosts, page: str) -> dict
 
 
 def _question(id_: UUID, start: datetime, end: datetime) -> dict[str, str]:
-    first, after = start.astimezone(UTC), end.astimezone(UTC) + ONE_DAY
+    first, after = timezone.localtime(start), timezone.localtime(end) + ONE_DAY
     return {
         "window": f"{first:%Y-%m-%d},{after:%Y-%m-%d}",
-        "timezone": "UTC",
+        "timezone": timezone.get_current_timezone_name(),
         "aggregate": "allocation",
         "filter": narrowed(EVERYTHING, [("allocation", str(id_))]),
         "accumulate": "day",
@@ -85,8 +84,8 @@ def _line(one: ChargedInterval) -> IntervalLine:
     if row.end is not None:
         evidence.append(("End", _words(row.source_end or {}, row.estimated_end)))
     notes = [
-        "Reserved by a queued Job, and used by no pod of it." if row.unused else "",
-        "Held past its end, since the portal ended it late." if row.overtime else "",
+        "Reserved for a queued Job, but used by none of its pods." if row.unused else "",
+        "Held past its end, because the portal ended it late." if row.overtime else "",
         "Not charged." if row.uncharged else "",
     ]
     return IntervalLine(
@@ -105,4 +104,4 @@ def _words(source: Mapping[str, Any], is_estimated: bool) -> str:
     words = " ".join(part for part in (str(source.get("kind", "")), name) if part)
     if version := source.get("resource_version"):
         words += f", resource version {version}"
-    return f"{words}, estimated: nobody saw it" if is_estimated else words
+    return f"{words}, estimated" if is_estimated else words

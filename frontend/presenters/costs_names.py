@@ -30,10 +30,10 @@ KEYS = {
 UNKNOWN_WORD = "not known"
 UNKNOWN = {
     "node": "no node: counted by a device plugin",
-    "member": "not known: Jobs submitted with kubectl name nobody",
+    "member": "no person: Jobs submitted with kubectl",
     "offering": "no offering",
 }
-NOBODY = "Idle: held by nobody"
+NOBODY = "Idle (not held)"
 
 
 def key_word(key: str) -> str:

@@ -6,8 +6,7 @@ from decimal import Decimal
 
 from allocations.requests.cost_forecast import CostForecast
 from frontend import time_zone
-from frontend.presenters.amounts import NOT_PRICED
-from frontend.presenters.costs import idle_total
+from frontend.presenters.costs import idle_total, missing
 from quotas.costs.cost_rows import Costs
 
 
@@ -33,7 +32,7 @@ def tiles(found: Costs, forecast: CostForecast | str | None, unit: str, *, shows
 
 
 def _period(found: Costs, unit: str) -> Tile:
-    figure = NOT_PRICED if found.total is None else f"{Decimal(found.total):.2f} {unit}"
+    figure = missing(found.rows) if found.total is None else f"{Decimal(found.total):.2f} {unit}"
     return Tile("period", "This period", figure, found.total or "", f"{Decimal(found.gpu_hours):.2f} GPU-hours")
 
 
@@ -42,11 +41,12 @@ def _change(found: Costs, unit: str) -> Tile:
     assert before is not None
     span = f"{time_zone.words(before.window.start)} – {time_zone.words(before.window.end)}"
     if found.total is None or before.total is None:
-        return Tile("change", "Change", "not known", "", f"The period before ({span}) or this one has no price.")
+        note = f"The cost of this period is not known, or that of the one before: {span}."
+        return Tile("change", "Change", "not known", "", note)
     change, was = Decimal(found.total) - Decimal(before.total), Decimal(before.total)
     part = f" ({change / was:+.0%})" if was > 0 else ""
     return Tile(
-        "change", "Change", f"{change:+.2f} {unit}{part}", str(change), f"From {was:.2f} in the period before: {span}."
+        "change", "Change", f"{change:+.2f} {unit}{part}", str(change), f"{was:.2f} in the period before: {span}."
     )
 
 
@@ -56,7 +56,7 @@ def _forecast(forecast: CostForecast | str) -> Tile:
     amounts, end = forecast.amounts(), time_zone.words(forecast.window.end)
     if amounts.total is None or amounts.low is None or amounts.high is None:
         return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
-    note = f"By {end}; 8 of 10 times between {Decimal(amounts.low):.2f} and {Decimal(amounts.high):.2f}."
+    note = f"Until {end}. In 8 of 10 cases between {Decimal(amounts.low):.2f} and {Decimal(amounts.high):.2f}."
     if not forecast.is_complete:
         note += " Without what has no price."
     return Tile("forecast", "Forecast", f"{Decimal(amounts.total):.2f} {forecast.currency}", amounts.total, note)
@@ -65,12 +65,12 @@ def _forecast(forecast: CostForecast | str) -> Tile:
 def _idle(found: Costs, unit: str) -> Tile:
     idle = idle_total(found)
     if idle is None:
-        note = "It has no price, its capacity was not recorded yet, or the time is not rolled up yet."
+        note = "Something idle has no price, or part of this period was not recorded or is not rolled up yet."
         return Tile("idle", "Idle", "not known", "", note)
-    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to anybody.")
+    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Charged to nobody.")
 
 
 def _unpriced(found: Costs) -> Tile:
     hours = Decimal(found.unpriced_gpu_hours)
-    note = "GPU-hours that no cost includes." if hours else "Everything that was used has a price."
+    note = "These GPU-hours are in no cost." if hours else "Everything used has a price."
     return Tile("unpriced", "Without a price", f"{hours:.2f} GPU-hours", found.unpriced_gpu_hours, note)

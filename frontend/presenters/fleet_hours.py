@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from django.utils import timezone
+
 from portal.core import money
 from quotas.metering import stranded_gpus
 from quotas.metering.fleet_hours import FlavorDay
@@ -85,7 +87,7 @@ def _line(hours: FlavorDay) -> FleetLine:
         for category, title in TITLES.items()
     ]
     return FleetLine(
-        day=f"{hours.start.astimezone(UTC):%F}",
+        day=f"{timezone.localtime(hours.start):%F}",
         flavor=hours.flavor or "not offered",
         capacity=money.text(hours.capacity, PLACES) if is_known else UNKNOWN,
         amounts=amounts,

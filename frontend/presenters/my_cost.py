@@ -1,7 +1,7 @@
 """What a month cost and is forecast to cost, what runs now, and the cost of one holder by day."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +24,7 @@ MAX_LINES = 20
 NOTHING = (None, "0", "0.0000")
 NOT_KNOWN = "without bills and fixed costs, which are not known yet"
 NOT_RECORDED = "not recorded"
-UNKNOWN = {"member": "not known: Jobs submitted with kubectl name nobody", "offering": "not known"}
+UNKNOWN = {"member": "no person: Jobs submitted with kubectl", "offering": "no offering"}
 BAR, GAP, HEIGHT = 10, 2, 60
 """The width of a bar of a day with the gap beside it, the gap, and the height of the highest bar."""
 
@@ -45,13 +45,17 @@ class MonthCost:
 
 @dataclass(frozen=True)
 class CostLine:
-    """One row; ``share`` is its part of the sum in per cent. ``cost`` is ``not priced`` if it has no price."""
+    """One row; ``share`` is its part of the sum in per cent. ``cost`` is ``not priced`` if it has no price.
+
+    ``url`` leads to what the row is made of; empty if no filter can name it.
+    """
 
     name: str
     gpu_hours: str
     cost: str
     left_out: str
     share: int | None
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,12 +141,15 @@ def month_cost(costs: Costs, forecast: CostForecast, calendar: Calendar) -> Mont
     )
 
 
-def cost_lines(key: str, costs: Costs) -> CostLines:
-    """Return the rows of costs by one key; the rounded amounts add up to the sum."""
+def cost_lines(key: str, costs: Costs, url_of: Callable[[str], str]) -> CostLines:
+    """Return the rows of costs by one key; the rounded amounts add up to the sum. ``url_of`` returns what leads to the
+    parts of a row.
+    """
     lines = _lines(costs, [UNKNOWN.get(key, row.name) if row.name == UNALLOCATED else row.name for row in costs.rows])
+    lines = [replace(line, url=url_of(row.name)) for line, row in zip(lines, costs.rows, strict=True)]
     rest = costs.rows[MAX_LINES:]
     hidden = _sum(costs, rest, f"{len(rest)} more") if rest else None
-    return CostLines(key, lines[:MAX_LINES], len(rest), hidden, _sum(costs, costs.rows, "Sum"))
+    return CostLines(key, lines[:MAX_LINES], len(rest), hidden, _sum(costs, costs.rows, "Total"))
 
 
 def running(cards: Sequence[Card], at_end: Mapping[UUID, CostAtEnd]) -> Running:
@@ -175,7 +182,7 @@ def day_costs(costs: Costs, calendar: Calendar, unused: Mapping[date, UnusedAmou
     ]
     return DayCosts(
         days=list(zip(names, lines, unused_lines, strict=True)),
-        whole=_sum(costs, costs.rows, "Sum"),
+        whole=_sum(costs, costs.rows, "Total"),
         unused=whole_unused,
         bars=bars or None,
         width=max(1, len(bars)) * BAR,

@@ -21,24 +21,24 @@ UNKNOWN = "not known yet"
 WORDS = {
     SavingKind.IDLE_HOLD: (
         "Holds without pods",
-        "Held now, and no pod has run for some hours. Release what is not needed.",
+        "Held now, but no pod has run for some hours. Release what is not needed.",
     ),
     SavingKind.QUIET_HOURS: (
         "Held at night and on weekends without pods",
         "Held from 20:00 to 06:00 or on a Saturday or Sunday while no pod ran. Request shorter holds, or queue the "
-        "work as Jobs. Time that is in the list above is not counted here.",
+        "work as Jobs. Time in the list above is not counted again.",
     ),
     SavingKind.UNUSED_QUOTA: (
-        "Guaranteed quota that nobody used",
-        "The team held nothing of the flavor in this time, and GPUs lay idle for it. Lower the quota, or lend it.",
+        "Unused guaranteed quota",
+        "The team held nothing of the flavor in this period, and GPUs were idle for it. Lower the quota, or lend it.",
     ),
     SavingKind.STRANDED: (
         "Stranded GPUs",
-        "Free parts of GPUs that no offered slice fits. Offer the slice that would fit, or move what is beside it.",
+        "Free parts of GPUs into which no offered slice fits. Offer a slice that fits, or move workloads beside them.",
     ),
     SavingKind.UNPRICED: (
         "Offerings without a price",
-        "Their use has no cost, so reports leave it out. Set a price.",
+        "Their use has no cost and is missing from reports. Set a price.",
     ),
 }
 

@@ -17,6 +17,8 @@ from quotas.metering.parts import Category
 WIDTH, HEIGHT = 600, 28
 """The units of a strip; 28 has halves, quarters, sevenths and eighths of them nearly whole."""
 HOURS_PLACES = 2
+MAX_DAYS = 92
+"""The longest time that is shown."""
 MAX_PROJECTS = 3
 MAX_SHAPES = 12
 """So many holders of a strip have a shape with their name; all others have one together."""

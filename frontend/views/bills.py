@@ -54,8 +54,8 @@ def enter_bill(request: PageRequest) -> HttpResponse:
     form = BillForm(request.user, request.POST or None, initial=request.GET.dict() or None)
     words = {
         "title": "Enter a bill",
-        "lead": "What a cluster cost in a month, by the invoice. A later bill for the same month replaces it. The "
-        "difference from what its capacity cost is shared by cost.",
+        "lead": "What a cluster cost in a month, from the invoice. A later bill for the same month replaces it. The "
+        "difference from the cost of its capacity is shared in proportion to cost.",
         "button": "Enter the bill",
         "back": reverse("bills"),
     }

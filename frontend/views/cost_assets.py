@@ -21,7 +21,6 @@ from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
 
 PAGE_SIZE = 25
-MAX_DAYS = 92
 HOURLY_DAYS = 7
 """Up to so many days the strips of flavors have a step an hour, above a day."""
 WINDOWS = {
@@ -60,8 +59,8 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
     zone = timezone.get_current_timezone()
     calendar = Calendar(zone)
     window = windows.parse(given["window"], now, calendar)
-    if window.end - window.start > MAX_DAYS * DAY:
-        raise Invalid({"window": [f"Choose at most {MAX_DAYS} days."]})
+    if window.end - window.start > strips.MAX_DAYS * DAY:
+        raise Invalid({"window": [f"Choose at most {strips.MAX_DAYS} days."]})
     if given["sort"] not in SORTS:
         raise Invalid({"sort": [f"Use one of {', '.join(SORTS)}."]})
     where, currency = _filter(given), selectors.currency()

@@ -22,13 +22,12 @@ from frontend.presenters import (
     costs_filters,
     costs_form,
     costs_saved,
-    costs_sections,
     costs_tiles,
 )
-from frontend.presenters.amounts import NOT_PRICED
 from frontend.presenters.costs_address import OWN, QUESTION, CostsAddress, address_of, curl
 from frontend.presenters.costs_intervals import intervals_page
 from frontend.presenters.costs_names import holder_names, key_word
+from frontend.presenters.prices import not_priced
 from frontend.presenters.simulated_history import simulated_line
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible
@@ -49,8 +48,8 @@ PAGE_ROWS = 100
 MAX_TREND_ROWS = 200
 """Above so many rows there is neither a series nor a trend of each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
-NO_FORECAST_OF_RATE = "There is one of the cost of the period, not of a rate."
-NO_FORECAST_OF_FILTER = "There is one by department, team, project or person, not of this filter."
+NO_FORECAST_OF_RATE = "Available for the cost of the period, not for a rate."
+NO_FORECAST_OF_FILTER = "Available for a department, team, project or person, not for this filter."
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
     table = shown.table(
         replace(found, rows=rows),
         texts,
-        {row.name: costs_drill.row_url(row, where, address) for row in rows},
+        {row.name: costs_drill.row_url(row, where, address, sees_all=access.sees_all(user)) for row in rows},
         costs_chart.trends(view.by_step.rows, starts),
     )
     shows_idle = for_person(query.idle, sees_all=access.sees_all(user)) != HIDDEN
@@ -143,6 +142,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         "mine": mine,
         "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),
         "columns": _columns(address),
+        "is_missing": any(row.total is None and row.cost is not None for row in [*found.rows, *view.by_step.rows]),
         "billed": shown.billed_line(found),
         "simulated": simulated_line(window.start),
         "outages": shown.outage_line(visible_share(user, window, query.where), found.currency),
@@ -166,8 +166,8 @@ def _form(request: PageRequest, address: CostsAddress) -> dict[str, Any]:
         "query": address.saved(),
         "saved": costs_saved.saved_links(request.user),
         "share_with": costs_saved.teams_to_share_with(request.user),
-        "sections": costs_sections.sections(sees_all=sees_all),
-        "not_priced": NOT_PRICED,
+        "not_priced": not_priced(clock.now()),
+        "may_set": access.can(request.user, "price.manage", None),
     }
 
 

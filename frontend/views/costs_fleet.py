@@ -1,48 +1,53 @@
-"""The GPU-hours of the fleet by flavor and day, and the proof that the ledger is balanced."""
+"""The GPU-hours of the fleet by flavor and day of the reader's time zone."""
+
+from collections.abc import Sequence
+from datetime import datetime
 
 from django.http import HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours
-from frontend.presenters.balance import balance
 from frontend.presenters.costs_form import WINDOWS
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
-from quotas.costs import windows
+from quotas.costs import steps, windows
+from quotas.costs.calendar import Calendar
+from quotas.costs.rating import Window
+from quotas.costs.steps import Step
 from quotas.metering.fleet_hours import by_flavor_and_day
 from quotas.metering.hours import DAY
 
 MAX_DAYS = 31
 """The most days that are shown: each is a row for each flavor."""
 
-FOR_STAFF = "This page tells what all teams together use. Operators and auditors see it."
+FOR_STAFF = "This page shows the use of all teams. Operators and auditors can see it."
 
 
 @require_safe
 @page
 def fleet(request: PageRequest) -> HttpResponse:
-    """Show the fleet's GPU-hours and balance, for operators and auditors. The address takes any window of REST."""
+    """Show the fleet's GPU-hours, for operators and auditors. The address takes any window of REST."""
     if not access.sees_all(request.user):
         raise Forbidden("auditor", detail=FOR_STAFF, hint="The costs of your teams are on the page Costs.")
-    window, now = request.GET.get("window") or "7d", clock.now()
+    window, now, calendar = request.GET.get("window") or "7d", clock.now(), Calendar(timezone.get_current_timezone())
     context: dict[str, object] = {
         "window": window,
         "windows": WINDOWS if window in WINDOWS else {**WINDOWS, window: window},
         "problem": None,
     }
     try:
-        span = windows.parse(window, now)
+        span = windows.parse(window, now, calendar)
     except Invalid as problem:
         return show(request, "frontend/costs_fleet.html", context | {"problem": problem}, status=problem.status)
     end = max(span.start, min(span.end, now))
     is_too_long = end - span.start > MAX_DAYS * DAY
-    hours = None if is_too_long else by_flavor_and_day(span.start, end)
+    hours = None if is_too_long else by_flavor_and_day(span.start, end, _days(span.start, end, calendar))
     context |= {
         "start": span.start,
         "end": span.end,
-        "balance": balance(),
         "fleet_days": MAX_DAYS,
         "fleet_is_too_long": is_too_long,
         "fleet_lines": None if hours is None else fleet_hours.lines(hours),
@@ -50,3 +55,8 @@ def fleet(request: PageRequest) -> HttpResponse:
         "capacity_since": fleet_hours.recorded_since(span.start),
     }
     return show(request, "frontend/costs_fleet.html", context)
+
+
+def _days(start: datetime, end: datetime, calendar: Calendar) -> Sequence[datetime]:
+    """Return the bounds of the time and the midnights between them; none of a time that has not begun."""
+    return steps.edges(Window(start, end), Step.DAY, calendar) if start < end else ()

@@ -5,6 +5,7 @@ Each is a page of its own, and for htmx the part that other pages load after the
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -21,11 +22,13 @@ from allocations.requests.pod_use import pods_now
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import my_cost as shown
 from frontend.presenters.allocations import cards
+from frontend.presenters.costs_filters import narrowed
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.costs import windows
 from quotas.costs.calendar import ONE_DAY, Calendar
+from quotas.costs.filters import EVERYTHING
 from quotas.costs.holder_costs import of_holder, visible_intervals
 from quotas.costs.rating import Window
 from quotas.costs.selectors import visible_costs
@@ -98,7 +101,11 @@ def _scope(request: PageRequest, named: Mapping[str, str], context: Mapping[str,
     window = windows.parse(MONTH, now, calendar)
     tables = [
         (
-            shown.cost_lines(key, visible_costs(request.user, window, (key,), where=where, calendar=calendar, now=now)),
+            shown.cost_lines(
+                key,
+                visible_costs(request.user, window, (key,), where=where, calendar=calendar, now=now),
+                partial(_parts_url, named, key),
+            ),
             _costs_url({"window": MONTH, "aggregate": key}, named),
         )
         for key in ("member", "offering")
@@ -143,6 +150,7 @@ def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping
         "csv_url": "/api/v1/costs/export?"
         + urlencode({**query, "aggregate": "allocation", "filter": f'allocation:"{id_}"'}),
         "evidence_url": f"/api/v1/costs/allocations/{id_}?{urlencode({'timezone': str(calendar.zone)})}",
+        "intervals_url": reverse("costs-allocation", args=[id_]) if charged.intervals else "",
         **context,
     }
     return show(request, "frontend/cost_by_day.html", found, partial="part")
@@ -153,9 +161,19 @@ def _calendar() -> Calendar:
     return Calendar(timezone.get_current_timezone())
 
 
+def _parts_url(named: Mapping[str, str], key: str, name: str) -> str:
+    """Return the address of the allocations that a row of a table by ``key`` is made of."""
+    return _costs_url({"window": MONTH, "aggregate": "allocation"}, {**named, key: name})
+
+
 def _costs_url(query: Mapping[str, str], named: Mapping[str, str]) -> str:
-    """Return the address of the page of costs with these parameters of REST, filtered by what is named."""
-    where = "+".join(f'{key}:"{name}"' for key, name in named.items())
+    """Return the address of the page of costs with these parameters of REST, filtered by what is named; empty if no
+    filter can have a name.
+    """
+    try:
+        where = narrowed(EVERYTHING, list(named.items()))
+    except ValueError:  # a quotation mark in a name
+        return ""
     return f"{reverse('costs')}?{urlencode({**query, 'filter': where})}"
 
 

@@ -55,8 +55,8 @@ def set_price(request: PageRequest) -> HttpResponse:
     form = PriceForm(request.user, request.POST or None, initial=request.GET.dict())
     words = {
         "title": "Set a price",
-        "lead": "A slice costs its part of the price of its flavor, or the list price of its offering if it has one. "
-        "A price never changes what was charged: it begins now or later.",
+        "lead": "A slice costs its share of the price of its flavor, or the list price of its offering if there is "
+        "one. A price never changes what was charged: it begins now or later.",
         "button": "Set the price",
         "back": reverse("prices"),
     }
@@ -91,7 +91,7 @@ def set_node_term(request: PageRequest) -> HttpResponse:
     form = NodeTermForm(request.user, request.POST or None, initial=request.GET.dict() or None)
     words = {
         "title": "Set the term of a node",
-        "lead": "By which term the platform pays a node, where no label of the node says it.",
+        "lead": "The term by which the platform pays for a node, if no label of the node has it.",
         "button": "Set the term",
         "back": reverse("prices"),
     }

@@ -46,6 +46,6 @@ def proof(request: PageRequest) -> HttpResponse:
     if context["only_failing"]:
         rows = rows.filter(balanced=False)
     found = paged(request, rows, "page", PAGE_SIZE)
-    context |= {"found": found, "balance": balance()}
+    context |= {"found": found, "balance": balance(), "span": span}
     context["lines"] = hour_lines(found, ledger_starts.capacity_recorded_since())
     return show(request, "frontend/proof.html", context)

@@ -1,7 +1,7 @@
 """GPU-hours of the fleet by flavor, day and category, from the roll-ups and, of what is not rolled up, the ledger."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -13,7 +13,7 @@ from quotas.metering.parts import Category
 
 @dataclass(frozen=True)
 class FlavorDay:
-    """GPU-hours of a flavor from ``start`` on, until midnight UTC or the end of the window. If the capacity of its
+    """GPU-hours of a flavor from ``start`` on, until midnight or the end of the window. If the capacity of its
     clusters is not recorded from then on, only what was held is known.
     """
 
@@ -28,13 +28,13 @@ class FlavorDay:
         return sum(self.parts.values(), Fraction(0))
 
 
-def by_flavor_and_day(start: datetime, end: datetime) -> list[FlavorDay] | None:
-    """Return the GPU-hours in ``[start, end)`` of each flavor and UTC day, newest day first; None if too much of the
-    window is not rolled up.
+def by_flavor_and_day(start: datetime, end: datetime, days: Sequence[datetime] = ()) -> list[FlavorDay] | None:
+    """Return the GPU-hours in ``[start, end)`` of each flavor and day, newest day first; None if too much of the window
+    is not rolled up. ``days`` are the two bounds and the midnights between them, of UTC unless given.
     """
     if start >= end:
         return []
-    edges = midnights(start, end)
+    edges = days or midnights(start, end)
     found: dict[tuple[int, str], dict[Category, Fraction]] = defaultdict(lambda: dict.fromkeys(Category, Fraction(0)))
     rolled, rest = rolled_up.of_fleet(edges, end)
     if rolled_up.is_too_long(rest):

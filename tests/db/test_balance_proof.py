@@ -270,19 +270,19 @@ def test_others_list_nothing(member: User) -> None:
 
 @pytest.mark.usefixtures("proved")
 def test_the_page_names_the_rows_that_fail(auditor: User) -> None:
-    page = text(browser_of(auditor).get("/costs/fleet"))
-    assert "Balance of the ledger" in page
+    page = text(browser_of(auditor).get("/costs/proof"))
+    assert "Proof of the ledger" in page
     assert "1 hour is not balanced." in page
     assert "Uses of gpu-0 on node h100-0 add up to 3/2 GPUs" in page
 
 
 @pytest.mark.usefixtures("proved")
 def test_the_page_says_since_when_all_is_balanced(auditor: User) -> None:
-    summary = browser_of(auditor).get("/costs/fleet").context["balance"].summaries[0]
+    summary = browser_of(auditor).get("/costs/proof").context["balance"].summaries[0]
     assert (summary.since, summary.until, summary.missing, summary.is_balanced) == (hour(2), hour(5), 0, True)
     repair()
     balance_proof.prove_due()
-    page = browser_of(auditor).get("/costs/fleet")
+    page = browser_of(auditor).get("/costs/proof")
     assert page.context["balance"].summaries[0].since == hour(0)
     assert "Balanced since" in text(page)
     assert "not balanced" not in text(page)
@@ -291,28 +291,28 @@ def test_the_page_says_since_when_all_is_balanced(auditor: User) -> None:
 @pytest.mark.usefixtures("proved")
 def test_hours_that_were_not_checked_are_told(auditor: User) -> None:
     BalanceProof.objects.filter(hour=hour(3)).delete()
-    assert "1 hour of it is not checked yet." in text(browser_of(auditor).get("/costs/fleet"))
+    assert "1 hour of it is not checked yet." in text(browser_of(auditor).get("/costs/proof"))
 
 
 @pytest.mark.usefixtures("proved")
 def test_a_newest_hour_that_fails_is_told_first(auditor: User) -> None:
     BalanceProof.objects.filter(hour__gt=hour(1)).delete()
-    assert "The hour until" in text(browser_of(auditor).get("/costs/fleet"))
+    assert "The hour until" in text(browser_of(auditor).get("/costs/proof"))
 
 
 @pytest.mark.usefixtures("proved")
 def test_more_rows_than_a_page_shows_are_counted(auditor: User) -> None:
     BalanceProof.objects.filter(balanced=False).update(failure_count=F("failure_count") + 6)
-    assert "6 more in" in text(browser_of(auditor).get("/costs/fleet"))
+    assert "6 more in" in text(browser_of(auditor).get("/costs/proof"))
 
 
 def test_before_the_first_check_the_page_says_so(auditor: User) -> None:
-    assert "Not checked yet." in text(browser_of(auditor).get("/costs/fleet"))
+    assert "Not checked yet." in text(browser_of(auditor).get("/costs/proof"))
 
 
 @pytest.mark.usefixtures("proved")
 def test_members_see_nothing_of_it_on_the_page(member: User) -> None:
-    assert "Balance of the ledger" not in text(browser_of(member).get("/costs/fleet"))
+    assert "balanced" not in text(browser_of(member).get("/costs/proof"))
 
 
 def metrics(settings: Any) -> dict[str, float]:

@@ -114,7 +114,7 @@ def test_the_share_of_the_money_that_bills_cover(operator):
 
 def test_the_page_says_which_part_bills_cover(operator, client, team):
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "1")
-    words = "Bills cover 100 % of what the GPUs and nodes of this time cost."
+    words = "Bills cover 100 % of what GPUs and nodes cost in this period."
     client.force_login(operator)
     assert words in client.get("/costs?window=lastmonth").content.decode()
     client.force_login(person(team))

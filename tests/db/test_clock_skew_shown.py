@@ -43,5 +43,5 @@ def test_page_and_metric_say_which_clock_is_ahead(settings: Any) -> None:
     clock_skew.record(LOCAL, -1.25, 0.04)
     metrics = Client().get("/metrics", headers={"Authorization": "Bearer scrape-me"}).content.decode()
     assert 'gpu_portal_clock_skew_seconds{cluster="local"} -1.25' in metrics
-    page = text(browser_of(person(platform_role="auditor")).get("/costs/fleet"))
+    page = text(browser_of(person(platform_role="auditor")).get("/costs/proof"))
     assert "The clock of cluster local is 1.25 s behind its watcher's (± 0.04 s)." in page.replace("&#x27;", "'")

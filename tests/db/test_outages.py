@@ -102,7 +102,7 @@ def test_rest_and_page_say_what_is_charged_for_outages(member: User) -> None:
         "gpu_hours": "1.000000",
         "cost": "1.1000",
     }
-    words = "Nobody recorded a cluster for 30 min (1 outage). 1 GPU-hours, 1.10 EUR, are charged for that time."
+    words = "For 30 min no cluster was recorded (1 outage). 1 GPU-hours, 1.10 EUR, are charged for that time."
     assert words in page(browser_of(member))
 
 

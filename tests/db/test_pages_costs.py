@@ -281,7 +281,7 @@ def test_the_fleet_is_for_platform_staff_and_linked_for_them_alone(fleet, browse
     assert "/costs/fleet" not in text(browser.get("/costs"))
     auditor = browser_of(person(platform_role="auditor"))
     assert "/costs/fleet" in text(auditor.get("/costs"))
-    assert "Balance of the ledger" in text(auditor.get("/costs/fleet"))
+    assert "GPU-hours of the fleet" in text(auditor.get("/costs/fleet"))
 
 
 def test_the_forecast_is_that_of_rest(fleet, member, project, browser):

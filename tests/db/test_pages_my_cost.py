@@ -160,7 +160,7 @@ def test_the_month_of_a_team_and_a_project_is_by_person_and_offering_as_in_rest(
     answer = rest(member, "costs", window="month", aggregate=key, filter=where)
     assert len(answer["results"]) == {"member": 3, "offering": 2}[key]
     for row in answer["results"]:
-        name = "not known: Jobs submitted with kubectl name nobody" if row["name"] == "__unallocated__" else row["name"]
+        name = "no person: Jobs submitted with kubectl" if row["name"] == "__unallocated__" else row["name"]
         assert f'<th scope="row">{name}</th>' in page
         assert f'<td data-label="Cost" class="number">{shown(row["total"])}' in page
     assert f"<strong>{shown(answer['total'])} EUR</strong>" in page
@@ -310,7 +310,7 @@ def test_the_costs_of_another_teams_allocation_are_not_there(member, project, ot
 def test_what_holds_nothing_yet_costs_nothing(member, project, browser):
     row = allocate(member, project)
     assert "Nothing was held yet" in text(browser.get(f"/allocations/{row.pk}/costs"))
-    assert "Nothing of yours runs now." in text(browser.get("/costs/mine"))
+    assert "You have no running allocations." in text(browser.get("/costs/mine"))
 
 
 def test_another_teams_costs_are_not_found(member, project: Project, other_team):

@@ -93,7 +93,7 @@ def test_a_job_that_uses_nothing_links_to_its_page(noon, member, project):
 
 def test_other_teams_see_nothing(idle, other_team):
     assert "idle_hold" not in groups(person(other_team))
-    assert "Nothing to save was found" in text(browser_of(person()).get(PAGE))
+    assert "No savings found" in text(browser_of(person()).get(PAGE))
 
 
 @pytest.mark.parametrize("query", ["idle_hours=0", "idle_hours=x", "idle_hours=9999", "window=never", "window=200d"])

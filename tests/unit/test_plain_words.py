@@ -77,8 +77,33 @@ PHRASES = {
     ">Tenants<": "Organization",
     "hardly meant": "probably unintended",
     "whatever becomes of them": "guarantees processing",
+    "name nobody": "Jobs submitted with kubectl belong to no person.",
+    "held by nobody": "Idle (not held)",
+    "days of my choice": "custom days",
+    "Nothing of yours": "You have no running allocations.",
+    "Nothing to save": "No savings found in this period.",
+    "The same as data": "API request",
+    "still to come": "in the future",
+    "It will be; until then": "Choose a shorter period, or try again later.",
+    "that were ever set": "All prices",
+    "What is wrong": "Problem",
+    "nobody saw it": "estimated",
+    "Nobody recorded": "no cluster was recorded",
+    "exact inside": "Amounts are rounded so that the rows add up to the total.",
+    "with whose unused": "with the owner of the unused quota",
+    "Amounts are exact": "Amounts are rounded",
 }
 """A phrase of the past, and the field's words for it."""
+PARTS = "_?cost|_?my_cost|price|bill|proof|saving|_not_priced|_dated_lines|_fleet_hours|_strip|_period|_zone"
+COSTS = re.compile(f"/({PARTS})")
+"""The templates of the pages of costs."""
+UTC_DAY = re.compile(r"\(UTC\)|\|date:|strftime")
+"""A day or a time that is not in the reader's zone."""
+UTC_MONTHS = {"bills.html", "_dated_lines.html"}
+"""Bills and fixed costs are of months of UTC, for everybody."""
+BUTTON = re.compile(r"<button[^>]*>(?:\{% icon [^%]*%\} )?([^<{]+)")
+VERBS = {"Show", "Add", "Apply", "Save", "Delete", "Preview", "Check", "Choose", "Set", "Enter", "Import", "Release"}
+SUM = re.compile(r">Sum<")
 IN_TEXT = re.compile(r"\s")
 """Only a string with a space is a sentence or a label; others are names."""
 
@@ -119,3 +144,33 @@ def test_it_reads_what_people_read(texts: dict[str, str]) -> None:
 def test_no_page_and_no_message_has_a_phrase_of_the_past(phrase: str, texts: dict[str, str]) -> None:
     found = [path for path, text in texts.items() if phrase in text]
     assert not found, f"{phrase!r}: say {PHRASES[phrase]!r}"
+
+
+@pytest.fixture(scope="module")
+def cost_pages(texts: dict[str, str]) -> dict[str, str]:
+    """Return the templates of the pages of costs by name."""
+    return {Path(path).name: text for path, text in texts.items() if path.endswith(".html") and COSTS.search(path)}
+
+
+def test_the_pages_of_costs_are_read(cost_pages: dict[str, str]) -> None:
+    assert {"costs.html", "cost_assets.html", "savings.html", "proof.html", "prices.html", "bills.html"} <= set(
+        cost_pages
+    )
+    assert {"_my_cost.html", "price_form.html", "price_import.html", "costs_fleet.html"} <= set(cost_pages)
+
+
+def test_days_and_times_of_costs_are_in_the_readers_zone(cost_pages: dict[str, str]) -> None:
+    assert [name for name, text in cost_pages.items() if UTC_DAY.search(text) and name not in UTC_MONTHS] == []
+
+
+def test_a_period_of_costs_is_shown_with_its_zone(cost_pages: dict[str, str]) -> None:
+    with_window = {name for name, text in cost_pages.items() if 'name="window"' in text or "choice=fields.when" in text}
+    assert with_window >= {"costs.html", "cost_assets.html", "savings.html", "costs_fleet.html", "proof.html"}
+    assert {name for name in with_window if "frontend/_period.html" not in cost_pages[name]} == set()
+
+
+def test_buttons_of_costs_are_verbs_and_sums_are_totals(cost_pages: dict[str, str]) -> None:
+    words = [word for text in cost_pages.values() for word in BUTTON.findall(text)]
+    assert len(words) > 10
+    assert {word.split()[0] for word in words if word.strip()} <= VERBS
+    assert [name for name, text in cost_pages.items() if SUM.search(text)] == []

@@ -2,7 +2,9 @@
 // Arrow keys, Home and End move through the bars, as the pointer does; a screen reader hears each bar.
 "use strict";
 (() => {
-  const HEIGHT = 260, FILL = 0.8;
+  const HEIGHT = 260, FILL = 0.8, PAPER_WIDTH = 640;
+
+  const root = document.documentElement;
 
   function amountsOf(table) {
     const rows = [...table.tBodies[0].rows];
@@ -49,7 +51,7 @@
       plot.setAttribute("aria-valuenow", shown + 1);
       plot.setAttribute("aria-valuetext", words);
     }
-    function options() {
+    function options(wide) {
       const ink = colour(readout, "color"), paper = colour(figure), line = colour(plot, "borderTopColor");
       const bars = uPlot.paths.bars({ size: [FILL, 60] });
       // The longest bars first, so that each next one covers all but its own part.
@@ -57,7 +59,7 @@
         label: name, fill: colour(swatches[place]), stroke: paper, width: 1, paths: bars, points: { show: false },
       })).reverse();
       return {
-        width: width(),
+        width: wide,
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
@@ -83,9 +85,9 @@
         },
       };
     }
-    function paint() {
+    function paint(wide = width()) {
       chart?.destroy();
-      chart = new uPlot(options(), [places, ...[...tops].reverse()], plot);
+      chart = new uPlot(options(wide), [places, ...[...tops].reverse()], plot);
       for (const canvas of plot.querySelectorAll("canvas")) canvas.setAttribute("aria-hidden", "true");
     }
 
@@ -102,11 +104,20 @@
     new ResizeObserver(() => {
       if (chart.width !== width()) chart.setSize({ width: width(), height: HEIGHT });
     }).observe(plot);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint());
     let wasOpen = false;
     const details = figure.querySelector("details");
-    addEventListener("beforeprint", () => { wasOpen = details.open; details.open = true; });
-    addEventListener("afterprint", () => { details.open = wasOpen; });
+    addEventListener("beforeprint", () => {
+      wasOpen = details.open;
+      details.open = true;
+      root.style.colorScheme = "light";
+      paint(PAPER_WIDTH);
+    });
+    addEventListener("afterprint", () => {
+      details.open = wasOpen;
+      root.style.colorScheme = "";
+      paint();
+    });
   }
 
   for (const figure of document.querySelectorAll("figure[data-chart]")) draw(figure);

@@ -1,0 +1,133 @@
+"""All pages of costs with a month of the demo: axe, narrow windows, paper, keyboard and without scripts, and the bytes
+of their first load.
+"""
+
+import gzip
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from portal.core import clock
+from portal.tenants.models import Project, Team, User
+from tests.browser.conftest import Open
+from tests.support import axe, cost_pages
+from tests.support.browser import sign_in
+from tests.support.quotas import used
+
+MOST_BYTES, MOST_WITH_A_CHART = 80_000, 120_000
+CHART = "/costs?window=30d&aggregate=project"
+PAPER_PX = 718
+"""The width of A4 without margins of 10 mm."""
+Visit = Sequence[tuple[User, str]]
+
+
+@pytest.fixture
+def user(team: Team, project: Project, member: User) -> User:
+    """Return somebody who has used a GPU for some hours of each of the last days."""
+    now = clock.now()
+    for day in range(1, 12):
+        start = now - timedelta(days=day, hours=2)
+        used(start, start + timedelta(hours=day % 3 + 1), member=member.username, project=project.slug)
+    return member
+
+
+@pytest.fixture
+def pages(transactional_db: None) -> Visit:
+    """Return who opens which page: an operator all, a member of vision their own, with an allocation that runs."""
+    cost_pages.month()
+    own = cost_pages.of_allocation(cost_pages.running())
+    operator, member = cost_pages.person("operator"), cost_pages.person("vision-member")
+    return [
+        *((operator, path) for path in (*cost_pages.FOR_STAFF, *cost_pages.FOR_ALL, *own)),
+        *((member, path) for path in (*cost_pages.FOR_ALL, *own)),
+    ]
+
+
+def tabs(open_page: Open, visit: Visit, **options: object) -> dict[User, Page]:
+    return {user: sign_in(open_page(**options), user) for user in {user for user, _ in visit}}
+
+
+@pytest.mark.skipif(not axe.is_installed(), reason="axe-playwright-python of requirements.lock is not installed")
+def test_axe_finds_nothing_with_everything_open_in_light_and_dark(open_page: Open, pages: Visit) -> None:
+    opened = tabs(open_page, pages, bypass_csp=True)
+    found = []
+    for user, path in pages:
+        page = opened[user]
+        page.goto(path)
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found += [(user.username, path, scheme, each) for each in axe.violations(page)]
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_no_page_is_wider_than_its_window(open_page: Open, pages: Visit, scripts: bool) -> None:
+    opened = tabs(open_page, pages, java_script_enabled=scripts)
+    found = []
+    for user, path in pages:
+        page = opened[user]
+        page.goto(path)
+        for width in (320, 390, 640):  # 640: a window of 1280 at 200 %
+            page.set_viewport_size({"width": width, "height": 780})
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            found += [(user.username, path, width, wide)] * (wide > width)
+    assert not found
+
+
+def test_on_paper_there_is_no_navigation_and_ink_is_dark(open_page: Open, pages: Visit) -> None:
+    opened = tabs(open_page, pages, color_scheme="dark", viewport={"width": PAPER_PX, "height": 1000})
+    for user, path in pages:
+        page = opened[user]
+        page.goto(path)
+        page.emulate_media(media="print")
+        for hidden in ("header.top", "nav", "main form button", ".costs-form", ".filters", "footer"):
+            assert page.locator(hidden).filter(visible=True).count() == 0, (path, hidden)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        assert page.locator("h1").evaluate("one => getComputedStyle(one).color") == "rgb(26, 32, 48)", path
+        page.emulate_media(media="screen")
+
+
+def test_on_paper_the_chart_fits_and_its_table_is_below_it(open_page: Open, user: User) -> None:
+    page = sign_in(open_page(color_scheme="dark", viewport={"width": PAPER_PX, "height": 1000}), user)
+    page.goto(CHART)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator("table.amounts tbody tr").first).to_be_visible()
+    assert page.locator(".plot canvas").evaluate("one => one.getBoundingClientRect().right") <= PAPER_PX
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    expect(page.locator("table.amounts tbody tr").first).to_be_hidden()
+
+
+def test_on_paper_the_table_of_a_chart_needs_no_scripts(open_page: Open, user: User) -> None:
+    page = sign_in(open_page(java_script_enabled=False), user)
+    page.goto(CHART)
+    expect(page.locator("table.amounts tbody tr").first).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(page.locator("table.amounts tbody tr").first).to_be_visible()
+
+
+def test_the_sections_are_reached_by_keyboard_and_tell_where_one_is(open_page: Open, user: User) -> None:
+    page = sign_in(open_page(), user)
+    page.goto("/costs")
+    sections = page.get_by_role("navigation", name="Pages of costs")
+    for name in sections.get_by_role("link").all_inner_texts():
+        sections.get_by_role("link", name=name, exact=True).focus()
+        page.keyboard.press("Enter")
+        expect(sections.locator("[aria-current=page]")).to_have_text(name)
+        expect(page.locator(".sections [aria-current]")).to_have_text("Costs")
+
+
+def test_the_first_load_of_every_page_is_small(open_page: Open, pages: Visit) -> None:
+    opened = tabs(open_page, pages)
+    for user, path in pages:
+        page = opened[user]
+        page.goto(path, wait_until="networkidle")
+        loaded = page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
+        sizes = {url: len(gzip.compress(page.request.get(url).body(), 6)) for url in {page.url, *loaded}}
+        assert len(sizes) > 4, path
+        most = MOST_WITH_A_CHART if page.locator("figure[data-chart]").count() else MOST_BYTES
+        assert sum(sizes.values()) <= most, (user.username, path, sizes)
