@@ -161,7 +161,7 @@ def test_the_month_of_a_team_and_a_project_is_by_person_and_offering_as_in_rest(
     assert len(answer["results"]) == {"member": 3, "offering": 2}[key]
     for row in answer["results"]:
         name = "no person: Jobs submitted with kubectl" if row["name"] == "__unallocated__" else row["name"]
-        assert f'<th scope="row">{name}</th>' in page
+        assert f">{name}</a></th>" in page
         assert f'<td data-label="Cost" class="number">{shown(row["total"])}' in page
     assert f"<strong>{shown(answer['total'])} EUR</strong>" in page
     assert "eve" not in page
