@@ -49,6 +49,7 @@ def intervals_page(user: User, id_: UUID, found: HolderCosts, page: str) -> dict
         "currency": found.currency,
         "gpu_hours": money.text(found.charge.reserved, money.HOURS_PLACES),
         "cost": None if found.charge.cost is None else money.text(found.charge.cost),
+        "unused": found.unused,
         "curl": curl(f"{REST}/allocations/{id_}"),
         "by_day": "",
     }

@@ -13,6 +13,7 @@ import pytest
 
 from portal.core import clock
 from quotas.costs import filter_grammar, rollups, seeds
+from quotas.metering.hold_use import Sighting, recorded_from
 from tests.support import cost_questions
 from tests.support.capacity import RESOURCES, record
 from tests.support.clusters import LOCAL
@@ -232,10 +233,15 @@ def test_each_row_leads_to_its_parts_until_the_evidence(fleet, member, project, 
 
 def test_the_costs_of_an_allocation_are_those_of_rest(fleet, member, project, browser):
     row = held(requested(member, project, count=3), hours=7 / 3)
-    with clock.frozen(clock.now()):
+    with clock.frozen(clock.now()) as now:
+        recorded_from(LOCAL, Sighting(now - timedelta(hours=3), 0, estimated=True))
         rest = client(member).get(f"/api/v1/costs/allocations/{row.pk}").json()
-        context = browser.get(f"/costs/allocations/{row.pk}").context
+        page = browser.get(f"/costs/allocations/{row.pk}")
+    context = page.context
     assert (context["cost"], context["gpu_hours"]) == (rest["cost"], rest["gpu_hours"])
+    assert rest["unused_cost"] == rest["cost"]
+    for amount in ("unused_cost", "unused_gpu_hours"):
+        assert f'<data value="{rest[amount]}">' in text(page)
     [line], [one] = context["lines"], rest["results"]
     assert str(line.interval.cost) == one["cost"]
 

@@ -276,7 +276,7 @@ def test_what_no_pod_of_an_allocation_used_is_that_of_rest(member, project, brow
     assert (body["unused_gpu_hours"], body["unused_cost"]) == ("22.000000", "24.2000")
     page = text(answer)
     assert "<strong>22 GPU-hours, 24.20 EUR</strong>, were held while it had no pod." in page
-    days = [("2026-11-18", "0.00", "0.00"), ("2026-11-19", "10.00", "11.00"), ("2026-11-20", "12.00", "13.20")]
+    days = [("2026-11-18", "4.00", "4.40"), ("2026-11-19", "6.00", "6.60"), ("2026-11-20", "12.00", "13.20")]
     assert [(day, unused.gpu_hours, unused.cost) for day, _, unused in answer.context["by_day"].days] == days
     assert [tuple(day.values()) for day in body["unused_by_day"]] == [
         (day, f"{Decimal(hours):.6f}", f"{Decimal(cost):.4f}") for day, hours, cost in days
