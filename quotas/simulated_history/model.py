@@ -11,6 +11,7 @@ from functools import cached_property
 from uuid import UUID
 
 from quotas.catalog.mig_tables import Geometry
+from quotas.metering.hold_use import PastPods
 from quotas.metering.past_intervals import PastCapacity, PastHold, PastUse
 from quotas.metering.units import FoundUnit, Unit, Value
 
@@ -141,5 +142,6 @@ class History:
     holds: list[PastHold] = field(default_factory=list)
     allocations: list[HeldAllocation] = field(default_factory=list)
     foreign: list[PastUse] = field(default_factory=list)
+    pods: list[PastPods] = field(default_factory=list)
     layouts: list[LayoutChange] = field(default_factory=list)
     prices: list[PriceChange] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -14,6 +15,7 @@ from quotas.metering.units import GPU, RESOURCE
 from quotas.simulated_history.demand import Demand, Purpose
 from quotas.simulated_history.model import End, HeldAllocation, History, World
 from quotas.simulated_history.placement import Place
+from quotas.simulated_history.pod_times import pod_times
 
 SPARE = timedelta(hours=1)
 """How much longer than needed is asked for."""
@@ -68,6 +70,7 @@ class Recorder:
             end=why,
         )
         self.history.allocations.append(asked)
+        self.history.pods.extend(pod_times(asked, Random(f"{self.seed} {holder}")))  # noqa: S311 - no secret
         for place in one.places:
             slot = f"{place.node}/{place.device}" if place.device else str(holder)
             self._hold(one, place, slot, holder, one.start, end)

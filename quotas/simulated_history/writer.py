@@ -12,7 +12,7 @@ from quotas.catalog.models import Flavor, FlavorVersion
 from quotas.costs import node_intervals, rollups, services
 from quotas.costs.node_intervals import PastNode
 from quotas.limits import history as quota_history
-from quotas.metering import past_intervals, proofs, rollup_proof, simulated
+from quotas.metering import hold_use, past_intervals, proofs, rollup_proof, simulated
 from quotas.metering.balance import Failure
 from quotas.metering.hours import DAY, day_of, hour_of, hours_between
 from quotas.simulated_history import generator, incidents, world
@@ -37,6 +37,7 @@ def write(cluster: str, days: int, seed: int = SEED) -> History | None:
             past_intervals.add_capacity(cluster, drawn.capacity, evidence)
         past_intervals.add_holds(cluster, drawn.holds, evidence)
         past_intervals.add_foreign_use(cluster, drawn.foreign)
+        hold_use.add_past(cluster, drawn.start, drawn.pods)
         node_intervals.add_past(cluster, _nodes(found), evidence)
         quota_history.record_quotas(world.limits(cluster), drawn.start)
         _add_versions(drawn)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -19,7 +20,7 @@ from quotas.catalog.models import Offering, Pool
 from quotas.costs.models import NodeInterval, Price
 from quotas.costs.rates import by_flavor
 from quotas.limits.models import Limit, QuotaChange
-from quotas.metering import simulated
+from quotas.metering import hold_use, simulated
 from quotas.metering.hours import DAY, HOUR
 from quotas.metering.models import (
     BalanceProof,
@@ -27,6 +28,7 @@ from quotas.metering.models import (
     DayTotal,
     DirtyHour,
     ForeignUse,
+    HoldUse,
     HourTotal,
     RolledUpHour,
     UsageInterval,
@@ -100,6 +102,27 @@ def test_nights_and_weekends_are_idle(month):
     mean = {part: held[part] / hours[part] for part in hours}
     assert mean["weekend"] < 0.7 * mean["day"]
     assert mean["night"] < mean["day"]
+
+
+def test_pods_of_allocations_fit_their_holds_and_some_holds_are_left_without(month):
+    held = {one.id: one for one in month.allocations}
+    with_pods = defaultdict(timedelta)
+    ended: dict[UUID, datetime] = {}
+    for holder, start, end in (
+        HoldUse.objects.exclude(holder_id=hold_use.NO_HOLD).order_by("start").values_list("holder_id", "start", "end")
+    ):
+        assert max(held[holder].held_at, ended.get(holder, start)) <= start < end <= held[holder].ended_at
+        ended[holder] = end
+        with_pods[holder] += end - start
+    shares = [with_pods[one.id] / (one.ended_at - one.held_at) for one in month.allocations]
+    assert 0 in shares and any(0 < share < 0.7 for share in shares)
+    assert sum(share > 0.9 for share in shares) > 0.7 * len(shares)
+
+
+def test_savings_tell_of_the_nights_without_pods(week):
+    window = f"{week.start:%FT%TZ},{week.until:%FT%TZ}"
+    found = client(User.objects.get(username="auditor")).get(f"/api/v1/costs/savings?window={window}").json()
+    assert "quiet_hours" in {one["kind"] for one in found["results"]}
 
 
 def test_each_row_before_what_is_recorded_is_marked_and_none_after_it(month):
