@@ -106,14 +106,14 @@ def test_nights_and_weekends_are_idle(month):
 
 def test_pods_of_allocations_fit_their_holds_and_some_holds_are_left_without(month):
     held = {one.id: one for one in month.allocations}
-    with_pods = defaultdict(timedelta)
+    with_pods = defaultdict[UUID, timedelta](timedelta)
     ended: dict[UUID, datetime] = {}
-    for holder, start, end in (
-        HoldUse.objects.exclude(holder_id=hold_use.NO_HOLD).order_by("start").values_list("holder_id", "start", "end")
-    ):
-        assert max(held[holder].held_at, ended.get(holder, start)) <= start < end <= held[holder].ended_at
-        ended[holder] = end
-        with_pods[holder] += end - start
+    for row in HoldUse.objects.exclude(holder_id=hold_use.NO_HOLD).order_by("start"):
+        assert row.end is not None
+        hold = held[row.holder_id]
+        assert max(hold.held_at, ended.get(row.holder_id, row.start)) <= row.start < row.end <= hold.ended_at
+        ended[row.holder_id] = row.end
+        with_pods[row.holder_id] += row.end - row.start
     shares = [with_pods[one.id] / (one.ended_at - one.held_at) for one in month.allocations]
     assert 0 in shares and any(0 < share < 0.7 for share in shares)
     assert sum(share > 0.9 for share in shares) > 0.7 * len(shares)
