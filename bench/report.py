@@ -60,6 +60,9 @@ def _rollups(part: Mapping[str, Any]) -> list[str]:
             lines.append(f"{'  from the ledger alone':<30}{one['ledger_s']:>10.3f} s")
     lines += ["", _head("over REST", "portal", "SQL, JSON") + "  queries    rows"]
     lines += [f"{_line(name, one)}  {one['queries']:>7}{one['answer']:>8}" for name, one in part["rest"].items()]
+    if part["pages"]:
+        lines += ["", _head("largest contentful paint", "portal", "static")]
+        lines += [_line(name, one) for name, one in part["pages"].items()]
     sizes = [f"{name:<30}{one['rows']:>12}{one['bytes_per_row']:>14}" for name, one in part["tables"].items()]
     lines += ["", f"{'table':<30}{'rows':>12}{'bytes a row':>14}", *sizes]
     lines += ["", f"{'intervals a second':<30}{'recorded':>12}{'inserted':>14}{'ratio':>8}"]

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from bench import cost_questions, parquet, recording, usage_year
+from bench import cost_pages, cost_questions, parquet, recording, usage_year
 from bench.catalogue import throw_away_database
 from bench.statistics import compare, percentile
 from bench.usage_year import END, MONTHS, execute
@@ -60,6 +60,7 @@ def measure(rounds: int, rows: int) -> dict[str, Any]:
                 name: _measure(step, edges, keys, files, rounds, rows) for name, step, edges, keys in QUESTIONS
             },
             "rest": cost_questions.measure(rounds, _series),
+            "pages": cost_pages.measure(),
             "recording": recorded,
         }
 
