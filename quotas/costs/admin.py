@@ -20,6 +20,7 @@ from quotas.costs.models import (
     NodeInterval,
     NodeTerm,
     Price,
+    SavedView,
     SharedCost,
 )
 from quotas.costs.node_split import Weights
@@ -161,6 +162,14 @@ class CapacityCostAdmin(ReadOnlyAdmin):
     list_display = ("start", "cluster", "flavor", "term", "part", "price", "denominator", "amount")
     list_filter = ("cluster", "part", "term")
     show_full_result_count = False
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    list_display = ("name", "owner", "team", "created_at")
+    list_filter = ("team",)
+    list_select_related = ("owner", "team")
+    search_fields = ("name", "owner__username")
 
 
 def _subject(values: Mapping[str, Any]) -> CostSubject:

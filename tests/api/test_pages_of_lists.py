@@ -12,7 +12,7 @@ from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User
 from quotas.catalog.models import Node
-from quotas.costs import bills
+from quotas.costs import bills, saved_views
 from quotas.costs.capacity_services import CostSubject, set_node_cost, set_node_term
 from quotas.costs.models import NodeCost
 from quotas.costs.node_terms import Term
@@ -49,6 +49,8 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             job(name, mine.namespace)
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
+        for name in ("By team", "By person"):
+            saved_views.save(operator, name, "window=7d")
         now, hour = clock.now(), timedelta(hours=1)
         for month in (date(2026, 1, 1), date(2026, 2, 1)):
             bills.enter_bill(operator, LOCAL, month, "100")
