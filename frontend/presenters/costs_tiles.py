@@ -12,18 +12,25 @@ from quotas.costs.cost_rows import Costs
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure as it is shown; ``exact`` is the same as REST has it, empty if it is none."""
+    """A figure as it is shown; ``exact`` is the same as REST has it, empty if it is none. ``link`` is a word and the
+    address of what makes the figure.
+    """
 
     id: str
     title: str
     figure: str
     exact: str
     note: str
+    link: tuple[str, str] | None = None
 
 
-def tiles(found: Costs, forecast: CostForecast | str | None, unit: str, *, shows_idle: bool) -> Sequence[Tile]:
-    """Return the figures. The forecast is a text that says why there is none, or None for a period that is over."""
-    shown = [_period(found, unit), _change(found, unit)]
+def tiles(
+    found: Costs, forecast: CostForecast | str | None, unit: str, changes: str, *, shows_idle: bool
+) -> Sequence[Tile]:
+    """Return the figures. The forecast is a text that says why there is none, or None for a period that is over;
+    ``changes`` is the address of what changed most.
+    """
+    shown = [_period(found, unit), _change(found, unit, changes)]
     if forecast is not None:
         shown.append(_forecast(forecast))
     if shows_idle:
@@ -36,7 +43,7 @@ def _period(found: Costs, unit: str) -> Tile:
     return Tile("period", "This period", figure, found.total or "", f"{Decimal(found.gpu_hours):.2f} GPU-hours")
 
 
-def _change(found: Costs, unit: str) -> Tile:
+def _change(found: Costs, unit: str, changes: str) -> Tile:
     before = found.previous
     assert before is not None
     span = f"{time_zone.words(before.window.start)} – {time_zone.words(before.window.end)}"
@@ -45,9 +52,9 @@ def _change(found: Costs, unit: str) -> Tile:
         return Tile("change", "Change", "not known", "", note)
     change, was = Decimal(found.total) - Decimal(before.total), Decimal(before.total)
     part = f" ({change / was:+.0%})" if was > 0 else ""
-    return Tile(
-        "change", "Change", f"{change:+.2f} {unit}{part}", str(change), f"{was:.2f} in the period before: {span}."
-    )
+    note = f"{was:.2f} in the period before: {span}."
+    figure = f"{change:+.2f} {unit}{part}"
+    return Tile("change", "Change", figure, str(change), note, ("Largest changes", changes) if change else None)
 
 
 def _forecast(forecast: CostForecast | str) -> Tile:

@@ -127,12 +127,13 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         costs_chart.trends(view.by_step.rows, starts),
     )
     shows_idle = for_person(query.idle, sees_all=access.sees_all(user)) != HIDDEN
+    changes = address.page(aggregate="allocation", sort="change")
     is_mine, mine = costs_filters.mine(where, address, user.username)
     window, calendar = query.window, query.calendar
     return _form(request, address) | {
         "table": table,
         **_pages(table.lines, address),
-        "tiles": costs_tiles.tiles(found, _forecast(user, query, now), unit, shows_idle=shows_idle),
+        "tiles": costs_tiles.tiles(found, _forecast(user, query, now), unit, changes, shows_idle=shows_idle),
         "chart": costs_chart.chart(view.by_step.rows, view.series, texts, window, view.step, calendar, unit, now),
         "unit": unit,
         "shows_idle": shows_idle,
