@@ -12,7 +12,7 @@ from itertools import pairwise
 from django.db import connection
 
 from portal.core import money
-from quotas.costs import filters, fleet_costs, ledger, month_factors, rates
+from quotas.costs import filters, fleet_costs, ledger, month_factors, rates, rating
 from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.fleet_costs import IDLE, KEYS, PLACE_KEYS, Column, FleetCosts, Group
 from quotas.costs.month_factors import ZERO, Months
@@ -75,10 +75,21 @@ def scaled(
     return [None if amount is None else amount * factors[group[0]] for group, amount in found]
 
 
-def total(amounts: Mapping[Group, Fraction | None], factor: Fraction) -> Fraction | None:
+def total(amounts: Mapping[Group, Fraction | None], factor: Fraction = rating.ONE) -> Fraction | None:
     """Return the sum multiplied by a factor; None if an amount is not known."""
     known = [amount for amount in amounts.values() if amount is not None]
     return sum(known, ZERO) * factor if len(known) == len(amounts) else None
+
+
+def whole_text(cost: Fraction | None, added: Sequence[Fraction | None]) -> str | None:
+    """Return what is charged in all, with what bills and fixed costs add, as a decimal string; None if not known."""
+    return sum_text(None if cost is None else money.text(cost), *texts(added))
+
+
+def sum_text(*amounts: str | None) -> str | None:
+    """Return the sum of decimal strings; None if any is not known."""
+    known = [amount for amount in amounts if amount is not None]
+    return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
 
 
 def read(

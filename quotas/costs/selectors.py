@@ -185,15 +185,14 @@ def costs(
     parts = zip(found, hours, unpriced, amounts, zip(adjustments, shared, strict=True), strict=True)
     rows = [_row(keys, *amount, unit, others_of) for amount, others_of in zip(parts, not_held, strict=True)]
     rate = run_rates.factor(metric, window, until)
-    total = None if whole.cost is None else money.text(whole.cost * rate)
-    added = month_charges.texts([month_charges.total(of, rate) for of in of_months])
+    added = [month_charges.total(of, rate) for of in of_months]
     return Costs(
         window=window,
         currency=unit,
         rows=rows,
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
-        total=_total(total, *added),
+        total=month_charges.whole_text(None if whole.cost is None else whole.cost * rate, added),
         capacity_recorded_since={
             one: at for one, at in since.items() if teams is None and fleet_costs.keeps_cluster(kept, one)
         },
@@ -229,12 +228,6 @@ def _not_held(
     return {**texts, UNPRICED: money.hours_text(unpriced)}
 
 
-def _total(*amounts: str | None) -> str | None:
-    """Return the sum of decimal strings; None if any is not known."""
-    known = [amount for amount in amounts if amount is not None]
-    return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
-
-
 def _row(
     keys: Sequence[str],
     group: ledger.Sum,
@@ -254,7 +247,7 @@ def _row(
         gpu_hours=str(hours),
         unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
         cost=cost,
-        total=_total(cost, adjustment, shared),
+        total=month_charges.sum_text(cost, adjustment, shared),
         currency=unit,
         adjustment=adjustment,
         shared_cost=shared,
