@@ -17,6 +17,7 @@ from quotas.catalog.models import Offering
 from quotas.costs import columns, commitments, cost_history, filters, forecast, month_charges, rates, rating
 from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of
 from quotas.costs.filters import EVERYTHING, Filter
+from quotas.costs.fleet_costs import Readings
 from quotas.costs.forecast import MIN_DAYS, DayPart, Forecast, Key, Prices, RemainingPart
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import MICROSECOND, RatedUsage, Window
@@ -147,7 +148,7 @@ def _added(window: Window, where: Filter, now: datetime) -> AddedCosts:
     edges = sorted({window.start, since, now})
     if len(edges) == 1:
         return AddedCosts()
-    charges = month_charges.read(edges, (), where, now, fleet=False, sees_all=False)
+    charges = month_charges.read(edges, (), where, now, Readings(now), fleet=False, sees_all=False)
     of_month = {group: amount for group, amount in charges.shared.items() if group[0].start >= since}
     pace = month_charges.total(of_month) if now > since else Fraction(0)
     ahead = Fraction((window.end - now) // MICROSECOND, max((now - since) // MICROSECOND, 1))

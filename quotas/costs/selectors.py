@@ -22,6 +22,7 @@ from quotas.costs import (
     idle_views,
     ledger,
     month_charges,
+    month_factors,
     rates,
     rating,
     run_rates,
@@ -30,7 +31,7 @@ from quotas.costs import (
 from quotas.costs.calendar import UTC_CALENDAR, Calendar
 from quotas.costs.cost_rows import COLUMNS, UNPRICED, CostRow, Costs
 from quotas.costs.filters import EVERYTHING, Where
-from quotas.costs.fleet_costs import Group, NotHeld
+from quotas.costs.fleet_costs import Group, NotHeld, Readings
 from quotas.costs.idle_views import HIDDEN, IdleView
 from quotas.costs.month_charges import MonthCharges
 from quotas.costs.rates import PriceList
@@ -155,10 +156,12 @@ def costs(
     found = ledger.sums(edges, keys, kept, until)
     whole = ledger.total(found, window).usage
     unit, is_entered = month_charges.currency_and_existence()
-    others, shows_fleet = idle_views.not_held(idle, edges, keys, kept, until), idle != HIDDEN and teams is None
+    readings = Readings(until, month_factors.starts(window.start, window.end) if is_entered else ())
+    others = idle_views.not_held(idle, edges, keys, kept, until, readings)
+    shows_fleet = idle != HIDDEN and teams is None
     charges = MonthCharges()
     if is_entered:
-        charges = month_charges.read(edges, keys, kept, until, fleet=shows_fleet, sees_all=teams is None)
+        charges = month_charges.read(edges, keys, kept, until, readings, fleet=shows_fleet, sees_all=teams is None)
     since = {} if idle == HIDDEN else ledger_starts.capacity_recorded_since()
     if others is not None:
         for group, lines in charges.fleet.items():

@@ -274,7 +274,7 @@ def test_a_filter_keeps_the_same_of_the_past_of_now_and_of_what_runs(where: Wher
     alone = found()
     assert alone.forecast
     assert alone.rated.cost and alone.committed.cost
-    others = {"team": "language", "project": "language-train", "member": "li", "flavor": "a100"}
+    others: dict[str, Any] = {"team": "language", "project": "language-train", "member": "li", "flavor": "a100"}
     others |= {"offering": "a100/mig-3g.40gb"}
     every_day(30, labels={"stage": "test"}, **others)
     running(20 * DAY - 5, 3, labels={"stage": "test"}, **others)
