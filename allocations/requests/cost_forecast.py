@@ -14,41 +14,73 @@ from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants.models import Membership, User
 from quotas.catalog.models import Offering
-from quotas.costs import commitments, cost_history, forecast, rates, rating, selectors
-from quotas.costs.calendar import UTC_CALENDAR, Calendar
-from quotas.costs.cost_history import Scope
+from quotas.costs import columns, commitments, cost_history, filters, forecast, month_charges, rates, rating
+from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of
+from quotas.costs.filters import EVERYTHING, Filter
+from quotas.costs.fleet_costs import Readings
 from quotas.costs.forecast import MIN_DAYS, DayPart, Forecast, Key, Prices, RemainingPart
 from quotas.costs.rates import PriceList
-from quotas.costs.rating import RatedUsage, Window
+from quotas.costs.rating import MICROSECOND, RatedUsage, Window
+
+
+def _check_member(user: User, name: str) -> None:
+    people = User.objects.filter(username=name) if "\x00" not in name else User.objects.none()
+    if not access.sees_all(user) and name != user.username:
+        people = people.filter(pk__in=Membership.objects.filter(team__in=access.visible_teams(user)).values("user"))
+    if not people.exists():
+        raise NotVisible(f"The member {name}", hint="GET /members lists those of your teams.")
+
+
+SCOPE: Mapping[str, Callable[[User, str], object]] = {
+    "department": access.department_for,
+    "team": access.team_for,
+    "project": access.project_for,
+    "member": _check_member,
+}
+"""The keys by which a forecast can be chosen without a filter, and what raises NotVisible for a name."""
+NOT_KNOWN_OF_MONTHS = "unknown: bills or fixed costs of the time until now are not known yet"
+
+
+@dataclass(frozen=True)
+class AddedCosts:
+    """What bills and fixed costs add to what is rated until now, and fixed costs to the ``rest`` of the window, at the
+    pace of the present month until now. None is not known.
+    """
+
+    until_now: tuple[Fraction | None, Fraction | None] = (Fraction(0), Fraction(0))
+    rest: Fraction | None = Fraction(0)
 
 
 @dataclass(frozen=True)
 class CostForecast:
-    """What is ``posted`` of a window until now, what running holds are ``committed`` to in the rest of it, and the
-    forecast of that rest: None if it is ``unknown``, which says why. Costs are without the unpriced GPU-hours;
-    ``is_complete`` is whether there are none, of the use of past days neither.
+    """What is ``rated`` of a window until now, what running holds are ``committed`` to in the rest of it, what bills
+    and fixed costs add, and the forecast of that rest: None if it is ``unknown``, which says why. Costs are without the
+    unpriced GPU-hours; ``is_complete`` is whether there are none, of the use of past days neither.
     """
 
     window: Window
     as_of: datetime
     currency: str
     history_days: int
-    posted: RatedUsage
+    rated: RatedUsage
     committed: RatedUsage
+    added: AddedCosts
     forecast: Forecast | None
     unknown: str | None
     is_complete: bool
 
     def amounts(self) -> "ForecastAmounts":
-        """Return the amounts, rounded once. ``total`` is the sum of the three parts as they are rounded."""
-        posted, committed = _text(self.posted.cost), _text(self.committed.cost)
+        """Return the amounts, rounded once. ``total`` is the sum of the parts as they are rounded."""
+        posted = month_charges.whole_text(self.rated.cost, self.added.until_now)
+        committed, fixed = _text(self.committed.cost), _text(self.added.rest)
         if self.forecast is None:
-            return ForecastAmounts(posted, committed)
+            return ForecastAmounts(posted, committed, fixed)
         expected = money.text(self.forecast.expected)
-        total = sum((Decimal(one) for one in (posted, committed, expected) if one is not None), Decimal(0))
-        low = max(total - Decimal(money.text(self.forecast.below)), Decimal(posted or 0))
+        known = [Decimal(one) for one in (posted, committed, fixed, expected) if one is not None]
+        total, least = sum(known, Decimal(0)), Decimal(posted or 0) + Decimal(fixed or 0)
+        low = max(total - Decimal(money.text(self.forecast.below)), least)
         high = total + Decimal(money.text(self.forecast.above))
-        return ForecastAmounts(posted, committed, expected, *map(money.text, (total, low, high)))
+        return ForecastAmounts(posted, committed, fixed, expected, *map(money.text, (total, low, high)))
 
 
 @dataclass(frozen=True)
@@ -57,38 +89,37 @@ class ForecastAmounts:
 
     posted: str | None
     committed: str | None
+    shared_cost: str | None
     expected: str | None = None
     total: str | None = None
     low: str | None = None
     high: str | None = None
 
 
-def visible_scope(user: User, named: Mapping[str, str]) -> Scope:
-    """Return what `user` may see of the department, team, project and member that are named, all that are not empty.
+def visible(user: User, named: Mapping[str, str], where: Filter = EVERYTHING) -> Filter:
+    """Return the filter that keeps what `user` may see of what `where` keeps, and of the department, team, project and
+    member that are named, all that are not empty. Raises Invalid for a filter by what is no key of costs.
 
-    Raises NotVisible for one that the user does not see: a member is seen by who is in a team with them.
+    Raises NotVisible for a name that the user does not see: a member is seen by who is in a team with them.
     """
-    checks: Mapping[str, Callable[[User, str], object]] = {
-        "department": access.department_for,
-        "team": access.team_for,
-        "project": access.project_for,
-        "member": _check_member,
-    }
-    scope: dict[str, Collection[str]] = {}
+    columns.check("filter", filters.keys(where))
     for key, name in named.items():
         if name:
-            checks[key](user, name)
-            scope[key] = {name}
-    if not access.sees_all(user):
-        visible = set(access.visible_teams(user).values_list("slug", flat=True))
-        scope["team"] = visible & set(scope.get("team", visible))
-    return scope
+            SCOPE[key](user, name)
+    kept = filters.both(where, {key: [name] for key, name in named.items() if name})
+    if access.sees_all(user):
+        return kept
+    return filters.both(kept, {"team": list(access.visible_teams(user).values_list("slug", flat=True))})
 
 
-def in_window(window: Window, scope: Scope, now: datetime, calendar: Calendar = UTC_CALENDAR) -> CostForecast:
-    """Return the forecast of a window, in which `now` is, for a scope, in at most nine queries."""
-    known = cost_history.read(window.start, scope, calendar, now)
-    running, prices = commitments.running(scope), rates.read()
+def in_window(window: Window, where: Filter, now: datetime, calendar: Calendar = UTC_CALENDAR) -> CostForecast:
+    """Return the forecast of a window, in which `now` is, of what the filter keeps, in at most nine queries, and as
+    many more as `month_charges.read` takes where a bill or fixed cost was entered.
+    """
+    known = cost_history.read(window.start, where, calendar, now)
+    running, prices = commitments.running(where), rates.read()
+    currency, is_entered = month_charges.currency_and_existence()
+    added = _added(window, where, now) if is_entered else AddedCosts()
     changes = [each.valid_from for of in (prices.rates, prices.lists) for dated in of.values() for each in dated]
     parts = forecast.day_parts(now, window.end, calendar, changes)
     committed = commitments.rated(running, expected_ends({row.holder_id for row in running}, now), parts, prices)
@@ -99,14 +130,31 @@ def in_window(window: Window, scope: Scope, now: datetime, calendar: Calendar = 
     ]
     whole = sum(committed, RatedUsage())
     found = forecast.forecast(known.days, remaining)
-    is_complete = not (known.posted + whole).unpriced_gpu_hours and not forecast.unpriced(known.days, remaining)
+    is_complete = not (known.rated + whole).unpriced_gpu_hours and not forecast.unpriced(known.days, remaining)
     unknown = None
     if found is None:
         unknown = f"unknown: {len(known.days)} days of history, {MIN_DAYS} are needed"
-    elif not is_complete and not any(part.prices for part in remaining) and (known.posted + whole).cost is None:
+    elif not is_complete and not any(part.prices for part in remaining) and (known.rated + whole).cost is None:
         found, unknown = None, "unknown: nothing that was used has a price"
-    return CostForecast(
-        window, now, selectors.currency(), len(known.days), known.posted, whole, found, unknown, is_complete
+    elif None in (*added.until_now, added.rest):
+        found, unknown = None, NOT_KNOWN_OF_MONTHS
+    return CostForecast(window, now, currency, len(known.days), known.rated, whole, added, found, unknown, is_complete)
+
+
+def _added(window: Window, where: Filter, now: datetime) -> AddedCosts:
+    """Return what bills and fixed costs add to what the filter keeps."""
+    month = UTC_CALENDAR.start_of(month_of(UTC_CALENDAR.day_of(now)))
+    since = max(month, window.start)
+    edges = sorted({window.start, since, now})
+    if len(edges) == 1:
+        return AddedCosts()
+    charges = month_charges.read(edges, (), where, now, Readings(now), fleet=False, sees_all=False)
+    of_month = {group: amount for group, amount in charges.shared.items() if group[0].start >= since}
+    pace = month_charges.total(of_month) if now > since else Fraction(0)
+    ahead = Fraction((window.end - now) // MICROSECOND, max((now - since) // MICROSECOND, 1))
+    return AddedCosts(
+        (month_charges.total(charges.adjustment), month_charges.total(charges.shared)),
+        None if pace is None else pace * ahead,
     )
 
 
@@ -137,14 +185,6 @@ def _prices_in(part: DayPart, shares: Mapping[Key, Fraction], prices: PriceList)
         if price is not None:
             found[flavor, offering] = price
     return found
-
-
-def _check_member(user: User, name: str) -> None:
-    people = User.objects.filter(username=name) if "\x00" not in name else User.objects.none()
-    if not access.sees_all(user) and name != user.username:
-        people = people.filter(pk__in=Membership.objects.filter(team__in=access.visible_teams(user)).values("user"))
-    if not people.exists():
-        raise NotVisible(f"The member {name}", hint="GET /members lists those of your teams.")
 
 
 def _text(amount: Fraction | None) -> str | None:

@@ -7,7 +7,6 @@ from typing import TypeGuard
 from frontend.presenters.costs_address import CostsAddress
 from frontend.presenters.costs_names import UNKNOWN_WORD, key_word
 from quotas.costs import filter_grammar
-from quotas.costs.cost_history import SCOPE
 from quotas.costs.filters import UNALLOCATED, And, Comparison, Filter, Operator
 
 WORDS = {
@@ -68,16 +67,6 @@ def narrowed(where: Filter, values: Sequence[tuple[str, str]]) -> str:
 def fixed_keys(where: Filter) -> set[str]:
     """Return the keys that have one value in all that the filter keeps."""
     return {part.key for part in parts(where) if _is_equality(part) and len(part.values) == 1}
-
-
-def scope(where: Filter) -> dict[str, str] | None:
-    """Return the department, team, project and member that a filter names; None if it says anything else."""
-    found: dict[str, str] = {}
-    for part in parts(where):
-        if not _is_equality(part) or len(part.values) != 1 or part.key not in SCOPE or part.key in found:
-            return None
-        found[part.key] = next(iter(part.values))
-    return None if UNALLOCATED in found.values() else found
 
 
 def mine(where: Filter, address: CostsAddress, username: str) -> tuple[bool, str]:

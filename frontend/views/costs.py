@@ -30,7 +30,7 @@ from frontend.presenters.costs_names import holder_names, key_word
 from frontend.presenters.prices import not_priced
 from frontend.presenters.simulated_history import simulated_line
 from portal.core import clock
-from portal.core.errors import Forbidden, Invalid, NotVisible
+from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.costs import cost_parameters, steps
@@ -49,7 +49,6 @@ MAX_TREND_ROWS = 200
 """Above so many rows there is neither a series nor a trend of each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
 NO_FORECAST_OF_RATE = "Available for the cost of the period, not for a rate."
-NO_FORECAST_OF_FILTER = "Available for a department, team, project or person, not for this filter."
 
 
 @dataclass(frozen=True)
@@ -199,11 +198,5 @@ def _forecast(user: User, query: CostQuery, now: datetime) -> CostForecast | str
         return None
     if query.metric is not Metric.CUMULATIVE:
         return NO_FORECAST_OF_RATE
-    named = costs_filters.scope(as_filter(query.where))
-    if named is None:
-        return NO_FORECAST_OF_FILTER
-    try:
-        scope = cost_forecast.visible_scope(user, named)
-    except NotVisible:
-        return NO_FORECAST_OF_FILTER
-    return cost_forecast.in_window(query.window, scope, now, query.calendar)
+    where = cost_forecast.visible(user, {}, as_filter(query.where))
+    return cost_forecast.in_window(query.window, where, now, query.calendar)

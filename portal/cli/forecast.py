@@ -1,5 +1,6 @@
 """The command forecast: what a period will have cost."""
 
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -14,14 +15,15 @@ from portal.cli.output import moment, say, table, with_client
 @click.option("--from", "start", help="Instead of a window: when the period began, a date or a time.")
 @click.option("--until", help="With --from: when it ends.")
 @click.option("--timezone", help="Of days and weekdays, such as Europe/Berlin; else UTC.")
+@click.option("--filter", "only", help='As of costs: team:"vision"+(kind:"whole"|label[stage]:"prod").')
 @click.option("--department", help="Only what it uses; and so with the next three.")
 @click.option("--team")
 @click.option("--project")
 @click.option("--member")
 @with_client
-def forecast(client: Client, *, start: str | None, **query: str | None) -> None:
+def forecast(client: Client, *, start: str | None, only: str | None, **query: str | None) -> None:
     """Forecast what a period will have cost."""
-    found = client.get("costs/forecast", **query, **{"from": start})
+    found = client.get("costs/forecast", **query, **{"from": start, "filter": only})
     say(client, found, lambda: _text(found))
 
 
@@ -29,6 +31,8 @@ def _text(found: dict[str, Any]) -> str:
     """Return the amounts, how they add up, and the range."""
     posted = amounts.cost(found["posted"], found["currency"], found["unpriced_gpu_hours"])
     rows = [("posted", posted), ("committed", amounts.money(found["committed"], found["currency"]))]
+    if found["shared_cost"] is None or Decimal(found["shared_cost"]):
+        rows.append(("fixed costs", amounts.money(found["shared_cost"], found["currency"])))
     if found["total"] is not None:
         rows += [(name, amounts.money(found[name], found["currency"])) for name in ("expected", "total")]
     lines = [f"From {moment(found['window']['start'])} to {moment(found['window']['end'])}:"]

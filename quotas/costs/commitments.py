@@ -6,18 +6,21 @@ from datetime import datetime
 from fractions import Fraction
 from uuid import UUID
 
-from quotas.costs import rating
-from quotas.costs.cost_history import Scope, filters
+from quotas.costs import columns, rating
+from quotas.costs.filters import Filter
 from quotas.costs.forecast import DayPart
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import RatedUsage, Usage, Window
 from quotas.metering import charged_intervals
 from quotas.metering.models import UsageInterval
 
+_RUNNING = 'SELECT total.* FROM metering_usageinterval AS total WHERE total."end" IS NULL AND '
 
-def running(scope: Scope) -> list[UsageInterval]:
-    """Return the uses of the scope that have no end yet; one query."""
-    return list(UsageInterval.objects.filter(end=None, **filters(scope)).order_by())
+
+def running(where: Filter) -> list[UsageInterval]:
+    """Return the uses that have no end yet and that the filter keeps; one query."""
+    condition, parameters = columns.condition(where)
+    return list(UsageInterval.objects.raw(_RUNNING + condition, parameters))
 
 
 def rated(

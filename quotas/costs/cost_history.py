@@ -1,8 +1,8 @@
-"""Reads what a scope used in the last weeks, by day of a calendar, and what is posted of a period so far."""
+"""Reads what was used in the last weeks, by day of a calendar, and what is rated of a period so far."""
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -10,30 +10,32 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from django.db import connection
-from django.db.models import OuterRef, Subquery
 
-from portal.clusters.models import Cluster
-from quotas.costs import ledger
+from quotas.costs import columns, ledger
 from quotas.costs.calendar import ONE_DAY, Calendar
-from quotas.costs.filters import UNALLOCATED
+from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.forecast import MAX_DAYS, DayPart, GpuHours, Key, PastDay
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage
 from quotas.metering.hours import hour_of
-from quotas.metering.models import UsageInterval
 
 KEYS = ("flavor", "offering")
 """The keys of the ledger on which a price depends."""
-SCOPE = ("department", "team", "project", "member")
-"""The keys of the ledger by which a scope is chosen."""
-Scope = Mapping[str, Collection[str]]
-"""The values that are kept, by key of SCOPE: an empty collection keeps nothing, and an empty mapping all."""
 
+_FIRST_USE = """
+    SELECT min(first) FROM (
+        SELECT (
+            SELECT total.start FROM metering_usageinterval AS total
+            WHERE total.cluster = cluster.slug AND total.start < %(now)s AND {condition}
+            ORDER BY total.start LIMIT 1
+        ) AS first FROM clusters_cluster AS cluster
+    ) AS of_cluster
+"""
 # `asof` is the first midnight at which a use ran; what it used before it is left out.
 _CARRIED = """
     WITH carried AS (
         SELECT total.*, width_bucket(total.start - interval '1 microsecond', %(edges)s::timestamptz[]) AS asof
         FROM metering_usageinterval AS total
-        WHERE total.start <= %(last)s AND (total."end" IS NULL OR total."end" > %(first)s){conditions}
+        WHERE total.start <= %(last)s AND (total."end" IS NULL OR total."end" > %(first)s) AND {condition}
     ),
     span AS (
         SELECT carried.*, (%(edges)s::timestamptz[])[asof + 1] AS t0, least("end", %(until)s) AS t1 FROM carried
@@ -55,56 +57,52 @@ _CARRIED = """
 
 @dataclass(frozen=True)
 class CostHistory:
-    """What is ``posted`` from the start of a period until now, and the ``days`` before today, oldest first, from that
+    """What is ``rated`` from the start of a period until now, and the ``days`` before today, oldest first, from that
     of the first use on: at most those that a forecast counts.
     """
 
-    posted: RatedUsage
+    rated: RatedUsage
     days: Sequence[PastDay]
 
 
-def read(start: datetime, scope: Scope, calendar: Calendar, now: datetime) -> CostHistory:
-    """Return what the scope used in the days before that of ``now``, and from ``start`` until ``now``; three queries.
+def read(start: datetime, where: Filter, calendar: Calendar, now: datetime) -> CostHistory:
+    """Return what the filter keeps of what was used in the days before that of ``now``, and from ``start`` until
+    ``now``; three queries.
 
     The sums are those of the roll-ups, and of the ledger where there are none. Days begin with a whole hour in UTC,
     less than an hour early in a zone with half hours, so that no roll-up is cut: the ledger takes long for so many.
     GPU-hours that an operator does not charge are among those of the days.
     """
-    first, today = _first_use(scope, now), calendar.day_of(now)
+    first, today = _first_use(where, now), calendar.day_of(now)
     begin = max(calendar.day_of(first), today - MAX_DAYS * ONE_DAY) if first else today
     dates = [begin + number * ONE_DAY for number in range((today - begin).days + 1)]
     starts = [hour_of(calendar.start_of(day)) for day in dates]
     days = [DayPart(day, *bounds) for day, bounds in zip(dates[:-1], pairwise(starts), strict=True)]
     edges = sorted({start, now, *starts})
-    posted, used = RatedUsage(), defaultdict[int, dict[Key, Fraction]](dict)
-    for one in ledger.sums(edges, KEYS, scope, now) if edges[0] < now else ():
+    rated, used = RatedUsage(), defaultdict[int, dict[Key, Fraction]](dict)
+    for one in ledger.sums(edges, KEYS, where, now) if edges[0] < now else ():
         if one.window.start >= start:
-            posted += one.usage
+            rated += one.usage
         of_day, (flavor, offering) = used[bisect_right(starts, one.window.start) - 1], one.names
         of_day[flavor, offering] = of_day.get((flavor, offering), Fraction(0)) + one.usage.gpu_hours
-    return CostHistory(posted, _with_carried(days, used, scope) if days else [])
+    return CostHistory(rated, _with_carried(days, used, where) if days else [])
 
 
-def _first_use(scope: Scope, now: datetime) -> datetime | None:
-    """Return when the scope used something for the first time, None if never."""
-    uses = UsageInterval.objects.filter(**filters(scope), cluster=OuterRef("slug"), start__lt=now).order_by("start")
-    starts = Cluster.objects.annotate(first=Subquery(uses.values("start")[:1])).values_list("first", flat=True)
-    return min((start for start in starts if start), default=None)
+def _first_use(where: Filter, now: datetime) -> datetime | None:
+    """Return when something was used for the first time, None if never."""
+    condition, parameters = columns.condition(where)
+    with connection.cursor() as cursor:
+        cursor.execute(_FIRST_USE.format(condition=condition), parameters | {"now": now})
+        first: datetime | None = cursor.fetchone()[0]
+    return first
 
 
-def filters(scope: Scope) -> dict[str, list[str]]:
-    """Return the conditions of a query of usage intervals. Raises ValueError for a key that chooses no scope."""
-    if unknown := scope.keys() - set(SCOPE):
-        raise ValueError(f"{', '.join(unknown)} chooses no scope")
-    return {f"{key}__in": list(values) for key, values in scope.items()}
-
-
-def _with_carried(days: Sequence[DayPart], used: Mapping[int, GpuHours], scope: Scope) -> list[PastDay]:
+def _with_carried(days: Sequence[DayPart], used: Mapping[int, GpuHours], where: Filter) -> list[PastDay]:
     """Return the days with what they used, and what of it had begun before.
 
     What is charged of a GPU whose slices take more than it is less than their weights: carried is at most used.
     """
-    hours = _carried_hours(days, scope)
+    hours = _carried_hours(days, where)
     found = []
     for place, day in enumerate(days):
         of_day = used.get(place, {})
@@ -114,15 +112,15 @@ def _with_carried(days: Sequence[DayPart], used: Mapping[int, GpuHours], scope: 
     return found
 
 
-def _carried_hours(days: Sequence[DayPart], scope: Scope) -> dict[tuple[int, int], dict[Key, Fraction]]:
+def _carried_hours(days: Sequence[DayPart], where: Filter) -> dict[tuple[int, int], dict[Key, Fraction]]:
     """Return GPU-hours by two days, counted from the first: at whose start their use ran first, and in which they are.
     What ran before the first day ran at its start too.
     """
     edges = [days[0].start, *(day.end for day in days)]
-    query = _CARRIED.format(conditions="".join(f" AND total.{key} = ANY(%({key})s)" for key in scope))
+    condition, parameters = columns.condition(where)
     bounds: dict[str, Any] = {"edges": edges, "first": edges[0], "last": edges[-2], "until": edges[-1]}
     with connection.cursor() as cursor:
-        cursor.execute(query, bounds | {key: list(values) for key, values in scope.items()})
+        cursor.execute(_CARRIED.format(condition=condition), bounds | parameters)
         rows = cursor.fetchall()
     found = defaultdict[tuple[int, int], dict[Key, Fraction]](dict)
     for asof, day, flavor, offering, denominator, amount in rows:

@@ -4,8 +4,10 @@ the price of their GPUs.
 Nobody but platform staff may see them: they tell what all teams together use.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple
@@ -39,10 +41,40 @@ class FleetCosts(NamedTuple):
     parts: Sequence[FleetPart]
     capacity: Sequence[PlaceCost]
 
+    def by_steps(self, steps: Sequence[datetime], edges: Sequence[datetime]) -> "FleetCosts":
+        """Return the same, which was read between ``steps``, by the same or longer steps between ``edges``."""
+        if len(steps) == len(edges):
+            return self
+        place = [0, *(bisect_right(edges, start) for start in steps)]
+        return FleetCosts(
+            [part._replace(step=place[part.step]) for part in self.parts],
+            [replace(one, place=(place[one.place[0]], *one.place[1:])) for one in self.capacity],
+        )
+
     def lines(self) -> Iterator[Line]:
         """Yield what nodes cost beyond the price of their GPUs."""
         rated_parts = (((one.step, one.cluster, one.flavor), usage(one)) for one in self.parts)
         return price_variance.lines(rated_parts, self.capacity)
+
+
+class Readings:
+    """What one answer reads of the fleet's hours: what is read once serves whoever asks for the same time in the same
+    or longer steps, with the same or no detail. ``cuts`` are moments at which some of them cut time.
+    """
+
+    def __init__(self, now: datetime, cuts: Collection[datetime] = ()) -> None:
+        self._now, self._cuts = now, cuts
+        self._read: dict[tuple[tuple[datetime, ...], Detail], FleetCosts | None] = {}
+
+    def between(self, edges: Sequence[datetime], detail: Detail = Detail.NONE) -> FleetCosts | None:
+        """Return what ``read`` does."""
+        steps = tuple(sorted({*edges, *(cut for cut in self._cuts if edges[0] < cut < edges[-1])}))
+        for (known, of_detail), found in self._read.items():
+            is_same_time = (known[0], known[-1]) == (steps[0], steps[-1])
+            if is_same_time and {*steps} <= {*known} and detail in (Detail.NONE, of_detail):
+                return found and found.by_steps(known, edges)
+        found = self._read[steps, detail] = read(steps, self._now, detail)
+        return found and found.by_steps(steps, edges)
 
 
 def read(edges: Sequence[datetime], now: datetime, detail: Detail = Detail.NONE) -> FleetCosts | None:
@@ -55,7 +87,7 @@ def read(edges: Sequence[datetime], now: datetime, detail: Detail = Detail.NONE)
 
 
 def not_held(
-    edges: Sequence[datetime], keys: Sequence[str], where: Filter, now: datetime, *, by_owner: bool = False
+    edges: Sequence[datetime], keys: Sequence[str], where: Filter, readings: Readings, *, by_owner: bool = False
 ) -> NotHeld | None:
     """Return the GPU-hours of every category but held, as ``ledger.sums``, and the lines of what nodes cost; None if
     too much of the window is not rolled up. A filter by anything but KEYS leaves none.
@@ -69,11 +101,11 @@ def not_held(
     if filters.keys(where) - known_keys(by_owner=by_owner):
         return {}
     detail = by_node(keys, where)
-    costs = read(edges, now, Detail.OWNER if by_owner else detail)
+    costs = readings.between(edges, Detail.OWNER if by_owner else detail)
     if costs is None:
         return None
     parts = costs.parts
-    if by_owner and detail == Detail.NODE and (placed := read(edges, now, detail)):
+    if by_owner and detail == Detail.NODE and (placed := readings.between(edges, detail)):
         others = (one for one in placed.parts if one.category != Category.IDLE)
         parts = [*(one for one in parts if one.category == Category.IDLE), *others]
     return grouped(parts, costs.lines(), edges, keys, where, by_owner=by_owner)

@@ -17,7 +17,7 @@ from portal.core.errors import Forbidden
 from quotas.catalog import selectors as catalog
 from quotas.costs import filters, fleet_costs, ledger
 from quotas.costs.filters import EVERYTHING, UNALLOCATED, Filter
-from quotas.costs.fleet_costs import IDLE, Group, NotHeld
+from quotas.costs.fleet_costs import IDLE, Group, NotHeld, Readings
 from quotas.costs.ledger import Sum
 from quotas.costs.rating import RatedUsage, Window
 from quotas.metering.parts import Category
@@ -81,17 +81,18 @@ def not_held(
     keys: Sequence[str],
     where: Filter,
     now: datetime,
+    readings: Readings,
 ) -> NotHeld | None:
     """Return what nobody is charged for, as ``fleet_costs.not_held``, with the idle in the rows of the view."""
     match view.mode:
         case IdleMode.HIDE:
             return {}
         case IdleMode.SEPARATE:
-            return fleet_costs.not_held(edges, keys, where, now)
+            return fleet_costs.not_held(edges, keys, where, readings)
         case IdleMode.OWNER:
-            return fleet_costs.not_held(edges, keys, where, now, by_owner=True)
+            return fleet_costs.not_held(edges, keys, where, readings, by_owner=True)
         case IdleMode.SHARE:
-            return _shared(view, edges, keys, where, now)
+            return _shared(view, edges, keys, where, now, readings)
 
 
 def is_known(
@@ -134,12 +135,13 @@ def _shared(
     keys: Sequence[str],
     where: Filter,
     now: datetime,
+    readings: Readings,
 ) -> NotHeld | None:
     """Return what nobody holds, with the idle in the rows of those who held something of the same cluster, flavor or
     node in the same step. What was idle where nobody held anything stays in its own row.
     """
     detail = Detail.NODE if view.by == IdleBy.NODE else fleet_costs.by_node(keys, where)
-    costs = fleet_costs.read(edges, now, detail)
+    costs = readings.between(edges, detail)
     if costs is None:
         return None
     of_scope = _Scopes(view.by)

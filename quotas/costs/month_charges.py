@@ -12,9 +12,9 @@ from itertools import pairwise
 from django.db import connection
 
 from portal.core import money
-from quotas.costs import filters, fleet_costs, ledger, month_factors, rates
+from quotas.costs import filters, ledger, month_factors, rates, rating
 from quotas.costs.filters import UNALLOCATED, Filter
-from quotas.costs.fleet_costs import IDLE, KEYS, PLACE_KEYS, Column, FleetCosts, Group
+from quotas.costs.fleet_costs import IDLE, KEYS, PLACE_KEYS, Column, FleetCosts, Group, Readings
 from quotas.costs.month_factors import ZERO, Months
 from quotas.costs.node_costs import CostPart
 from quotas.costs.price_variance import UNKNOWN, CostLine
@@ -75,10 +75,21 @@ def scaled(
     return [None if amount is None else amount * factors[group[0]] for group, amount in found]
 
 
-def total(amounts: Mapping[Group, Fraction | None], factor: Fraction) -> Fraction | None:
+def total(amounts: Mapping[Group, Fraction | None], factor: Fraction = rating.ONE) -> Fraction | None:
     """Return the sum multiplied by a factor; None if an amount is not known."""
     known = [amount for amount in amounts.values() if amount is not None]
     return sum(known, ZERO) * factor if len(known) == len(amounts) else None
+
+
+def whole_text(cost: Fraction | None, added: Sequence[Fraction | None]) -> str | None:
+    """Return what is charged in all, with what bills and fixed costs add, as a decimal string; None if not known."""
+    return sum_text(None if cost is None else money.text(cost), *texts(added))
+
+
+def sum_text(*amounts: str | None) -> str | None:
+    """Return the sum of decimal strings; None if any is not known."""
+    known = [amount for amount in amounts if amount is not None]
+    return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
 
 
 def read(
@@ -86,6 +97,7 @@ def read(
     keys: Sequence[str],
     where: Filter,
     now: datetime,
+    readings: Readings,
     *,
     fleet: bool,
     sees_all: bool,
@@ -97,7 +109,7 @@ def read(
     last = min(edges[-1], now)
     if edges[0] >= last:
         return found
-    months = month_factors.read(edges[0], last, now)
+    months = month_factors.read(edges[0], last, now, readings)
     if months is None:
         return found
     cuts = sorted({*edges, *(at for at in months.edges if edges[0] < at < edges[-1])})
@@ -108,7 +120,7 @@ def read(
         _add(found.adjustment, group, factors.adjustment.get(cluster, ZERO), cost)
         _add(found.shared, group, factors.shared.get(cluster, ZERO), cost)
         _add(found.shared, group, factors.even.get((team, cluster), ZERO), cost)
-    if sees_all and not filters.keys(where) - set(PLACE_KEYS) and (costs := fleet_costs.read(cuts, now)):
+    if sees_all and not filters.keys(where) - set(PLACE_KEYS) and (costs := readings.between(cuts)):
         found.billed_share = _billed_share(months, cuts, costs, where)
         if fleet:
             _add_fleet(found, months, costs, edges, cuts, keys, where, now)

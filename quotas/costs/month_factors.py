@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from portal.clusters import registry
-from quotas.costs import fleet_costs, ledger, month_shares
-from quotas.costs.fleet_costs import FleetCosts
+from quotas.costs import ledger, month_shares
+from quotas.costs.fleet_costs import FleetCosts, Readings
 from quotas.costs.models import Bill, SharedCost
 from quotas.costs.month_shares import Capacity, ClusterMonth, Factors, FixedCost
 from quotas.costs.node_costs import CostPart
@@ -35,16 +35,22 @@ class Months:
         return bisect_right(self.edges, moment) - 1
 
 
-def read(start: datetime, last: datetime, now: datetime) -> Months | None:
+def starts(start: datetime, end: datetime) -> list[datetime]:
+    """Return the starts of the months that ``[start, end)`` touches, and the end of the last."""
+    firsts = list(_month_starts(start, end))
+    return [*firsts, _next_month(firsts[-1])]
+
+
+def read(start: datetime, last: datetime, now: datetime, readings: Readings) -> Months | None:
     """Return the factors of the months that ``[start, last)`` touches; None if nothing was entered for them."""
-    firsts = list(_month_starts(start, last))
-    edges = [*firsts, _next_month(firsts[-1])]
+    edges = starts(start, last)
+    firsts = edges[:-1]
     bills = _bills(firsts)
     names = registry.slugs()
     fixed = _fixed(edges, names, now)
     if not bills and not any(fixed):
         return None
-    costs, since = fleet_costs.read(edges, now), ledger_starts.capacity_recorded_since()
+    costs, since = readings.between(edges), ledger_starts.capacity_recorded_since()
     clusters = [_clusters(number, month, names, costs, bills, since) for number, month in enumerate(firsts)]
     per_gpu_hour = {
         (number, cluster, flavor): capacity.per_gpu_hour

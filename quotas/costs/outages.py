@@ -33,13 +33,15 @@ class OutageShare:
 
 def visible_share(user: User, window: Window, where: Where = EVERYTHING) -> OutageShare:
     """Return the outages and what of the costs that `user` may read is charged for them, with the filter of `costs`;
-    two queries and one for each cluster that had an outage.
+    one query, and if there was an outage one more and one for each cluster that had any.
     """
+    now = clock.now()
+    spans = outages.spans(window.start, min(window.end, now))
+    if not spans:
+        return OutageShare([], RatedUsage())
     kept = filters.as_filter(where)
     if not access.sees_all(user):
         kept = filters.both(kept, {"team": list(access.visible_teams(user).values_list("slug", flat=True))})
-    now = clock.now()
-    spans = outages.spans(window.start, min(window.end, now))
     charged = RatedUsage()
     for cluster, found in spans.items():
         if not fleet_costs.keeps_cluster(kept, cluster):

@@ -22,6 +22,7 @@ from quotas.costs import (
     idle_views,
     ledger,
     month_charges,
+    month_factors,
     rates,
     rating,
     run_rates,
@@ -30,7 +31,7 @@ from quotas.costs import (
 from quotas.costs.calendar import UTC_CALENDAR, Calendar
 from quotas.costs.cost_rows import COLUMNS, UNPRICED, CostRow, Costs
 from quotas.costs.filters import EVERYTHING, Where
-from quotas.costs.fleet_costs import Group, NotHeld
+from quotas.costs.fleet_costs import Group, NotHeld, Readings
 from quotas.costs.idle_views import HIDDEN, IdleView
 from quotas.costs.month_charges import MonthCharges
 from quotas.costs.rates import PriceList
@@ -166,10 +167,12 @@ def costs(
     found = ledger.sums(edges, keys, kept, until)
     whole = ledger.total(found, window).usage
     unit, is_entered = month_charges.currency_and_existence()
-    others, shows_fleet = idle_views.not_held(idle, edges, keys, kept, until), idle != HIDDEN and teams is None
+    readings = Readings(until, month_factors.starts(window.start, window.end) if is_entered else ())
+    others = idle_views.not_held(idle, edges, keys, kept, until, readings)
+    shows_fleet = idle != HIDDEN and teams is None
     charges = MonthCharges()
     if is_entered:
-        charges = month_charges.read(edges, keys, kept, until, fleet=shows_fleet, sees_all=teams is None)
+        charges = month_charges.read(edges, keys, kept, until, readings, fleet=shows_fleet, sees_all=teams is None)
     since = {} if idle == HIDDEN else ledger_starts.capacity_recorded_since()
     if others is not None:
         for group, lines in charges.fleet.items():
@@ -196,15 +199,14 @@ def costs(
     parts = zip(found, hours, unpriced, amounts, zip(adjustments, shared, strict=True), strict=True)
     rows = [_row(keys, *amount, unit, others_of) for amount, others_of in zip(parts, not_held, strict=True)]
     rate = run_rates.factor(metric, window, until)
-    total = None if whole.cost is None else money.text(whole.cost * rate)
-    added = month_charges.texts([month_charges.total(of, rate) for of in of_months])
+    added = [month_charges.total(of, rate) for of in of_months]
     return Costs(
         window=window,
         currency=unit,
         rows=rows,
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
-        total=_total(total, *added),
+        total=month_charges.whole_text(None if whole.cost is None else whole.cost * rate, added),
         capacity_recorded_since={
             one: at for one, at in since.items() if teams is None and fleet_costs.keeps_cluster(kept, one)
         },
@@ -240,12 +242,6 @@ def _not_held(
     return {**texts, UNPRICED: money.hours_text(unpriced)}
 
 
-def _total(*amounts: str | None) -> str | None:
-    """Return the sum of decimal strings; None if any is not known."""
-    known = [amount for amount in amounts if amount is not None]
-    return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
-
-
 def _row(
     keys: Sequence[str],
     group: ledger.Sum,
@@ -265,7 +261,7 @@ def _row(
         gpu_hours=str(hours),
         unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
         cost=cost,
-        total=_total(cost, adjustment, shared),
+        total=month_charges.sum_text(cost, adjustment, shared),
         currency=unit,
         adjustment=adjustment,
         shared_cost=shared,

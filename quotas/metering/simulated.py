@@ -4,17 +4,21 @@ Its rows are those whose evidence has KIND, and of foreign use those whose uid b
 everything that is recorded, so the first interval of a cluster's capacity shows until when they are.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import OuterRef, Subquery
-
-from portal.clusters.models import Cluster
-from quotas.metering.models import CapacityInterval
+from django.db import connection
 
 KIND = "simulated"
 UID_PREFIX = "simulated-"
+_FIRST_EVIDENCE = """
+    SELECT slug, (
+        SELECT source_start::text FROM metering_capacityinterval AS capacity
+        WHERE capacity.cluster = cluster.slug ORDER BY start LIMIT 1
+    ) FROM clusters_cluster AS cluster ORDER BY slug
+"""
 
 
 def evidence(until: datetime, days: int, seed: int) -> dict[str, Any]:
@@ -24,9 +28,10 @@ def evidence(until: datetime, days: int, seed: int) -> dict[str, Any]:
 
 def first_evidence() -> dict[str, Mapping[str, Any]]:
     """Return by cluster the evidence of its first interval of capacity, where that is simulated; one query."""
-    of_cluster = CapacityInterval.objects.filter(cluster=OuterRef("slug")).order_by("start")
-    rows = Cluster.objects.annotate(first=Subquery(of_cluster.values("source_start")[:1])).order_by("slug")
-    return {slug: first for slug, first in rows.values_list("slug", "first") if first and first.get("kind") == KIND}
+    with connection.cursor() as cursor:
+        cursor.execute(_FIRST_EVIDENCE)
+        rows = [(slug, json.loads(first)) for slug, first in cursor.fetchall() if first]
+    return {slug: first for slug, first in rows if first.get("kind") == KIND}
 
 
 def until(start: datetime) -> datetime | None:

@@ -1,7 +1,7 @@
 """GET /costs/forecast: what it answers, to whom, and that nobody learns of another team's use from it."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +10,9 @@ from rest_framework.test import APIClient
 
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
+from quotas.costs import bills, rollups
+from tests.support.capacity import RESOURCES, record
+from tests.support.clusters import LOCAL
 from tests.support.fleet import SINCE, fleet
 from tests.support.people import client, person
 from tests.support.quotas import T0, hour, used
@@ -17,8 +20,9 @@ from tests.support.quotas import T0, hour, used
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/costs/forecast"
 DAY = 24
+NOVEMBER, DECEMBER = (datetime(2026, month, 1, tzinfo=T0.tzinfo) for month in (11, 12))
 NOW = T0 + timedelta(days=20, hours=6)
-AMOUNTS = ("posted", "committed", "expected", "total", "low", "high")
+AMOUNTS = ("posted", "committed", "shared_cost", "expected", "total", "low", "high")
 SUMS = ("expected", "total", "low", "high")
 
 
@@ -37,6 +41,19 @@ def member(team: Team) -> User:
 @pytest.fixture
 def api(member: User) -> APIClient:
     return client(member)
+
+
+def record_capacity(since: float = -2 * DAY) -> None:
+    """Record eight l40s, and roll up what was used of them."""
+    record(RESOURCES, since)
+    rollups.roll_up(LOCAL, hour(since), hour(20 * DAY))
+
+
+def enter(split: str) -> None:
+    """Enter a bill of October, and a fixed cost of 300 from November on."""
+    operator = person(platform_role="operator")
+    bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "9000")
+    bills.set_shared_cost(operator, "network", date(2026, 11, 1), "300", split)
 
 
 def use_of_vision() -> None:
@@ -76,6 +93,63 @@ def test_what_is_posted_is_the_total_of_costs(api: APIClient) -> None:
     assert [body(api)["posted"]] == [row["total"] for row in costs]
 
 
+@pytest.mark.parametrize("split", ["weighted", "even"])
+def test_what_is_posted_is_the_total_of_costs_with_fixed_costs(api: APIClient, member: User, split: str) -> None:
+    use_of_vision()
+    used(hour(3 * DAY), hour(20 * DAY), 3, team="language", project="language-train", member="li")
+    used(hour(19 * DAY), hour(19 * DAY + 7), 2, member=member.username, labels={"stage": "prod"})
+    record_capacity()
+    enter(split)
+    queries = [
+        "",
+        "timezone=Asia/Kolkata",
+        "window=week",
+        'filter=team:"vision"',
+        f'filter=member!:"{member.username}"',
+    ]
+    queries += ['filter=flavor:"l40s"%2Blabel[stage]:"prod"']
+    for client_ in (api, client(person(platform_role="auditor"))):
+        for query in queries:
+            whole = client_.get(f"/api/v1/costs?{query}" + ("" if "window" in query else "&window=month")).json()
+            assert body(client_, query)["posted"] == whole["total"] is not None, query
+            assert sum(Decimal(row["shared_cost"]) for row in whole["results"]) > 0
+
+
+def test_a_bill_of_a_month_in_the_window_is_posted(api: APIClient) -> None:
+    used(hour(-5 * DAY), hour(5 * DAY), 2)
+    record_capacity(-33 * DAY)
+    before = body(api, "from=2026-10-01&until=2026-12-01")
+    enter("weighted")
+    found = body(api, "from=2026-10-01&until=2026-12-01")
+    costs = api.get("/api/v1/costs?window=2026-10-01,2026-12-01&aggregate=all").json()
+    assert Decimal(costs["results"][0]["adjustment"]) != 0
+    assert found["posted"] == costs["total"] != before["posted"]
+
+
+def test_fixed_costs_of_the_rest_go_on_at_the_pace_of_the_month(api: APIClient) -> None:
+    use_of_vision()
+    record_capacity()
+    before = body(api)
+    enter("even")
+    found = body(api)
+    shared = Decimal(api.get("/api/v1/costs?window=month&aggregate=all").json()["results"][0]["shared_cost"])
+    elapsed = (NOW - NOVEMBER) / (DECEMBER - NOVEMBER)
+    assert shared == round(150 * Decimal(elapsed), 4)
+    assert Decimal(found["shared_cost"]) == 150 - shared
+    assert Decimal(found["total"]) == Decimal(before["total"]) + 150
+    assert Decimal(found["low"]) - Decimal(before["low"]) == Decimal(found["high"]) - Decimal(before["high"]) == 150
+
+
+def test_while_fixed_costs_are_not_known_the_forecast_is_unknown_and_says_why(api: APIClient) -> None:
+    use_of_vision()
+    enter("weighted")
+    found = body(api)
+    assert api.get("/api/v1/costs?window=month").json()["total"] is None
+    assert found["reason"] == "unknown: bills or fixed costs of the time until now are not known yet"
+    assert {found[name] for name in ("posted", "shared_cost", *SUMS)} == {None}
+    assert Decimal(found["committed"]) > 0
+
+
 def test_under_14_days_it_is_unknown_and_says_why(api: APIClient) -> None:
     used(hour(10 * DAY), None)
     found = body(api)
@@ -99,7 +173,7 @@ def test_what_has_no_price_at_all_is_unknown(api: APIClient) -> None:
     with clock.frozen(SINCE - timedelta(hours=5)):
         found = body(api, "from=2025-12-20&until=2026-01-01")
     assert found["reason"] == "unknown: nothing that was used has a price"
-    assert {name: found[name] for name in AMOUNTS} == dict.fromkeys(AMOUNTS)
+    assert {name: found[name] for name in AMOUNTS} == dict.fromkeys(AMOUNTS) | {"shared_cost": "0.0000"}
 
 
 def test_a_week_or_any_time_around_now_can_be_chosen(api: APIClient) -> None:
@@ -129,6 +203,8 @@ def test_a_month_is_that_of_the_time_zone(api: APIClient) -> None:
         ("timezone=Mars/Olympus", "timezone"),
         ("timezone=%00", "timezone"),
         ("member=%00", "member"),
+        ('filter=team:"vision', "filter"),
+        ('filter=colour:"red"', "filter"),
     ],
 )
 def test_what_cannot_be_read_is_400_and_names_the_field(api: APIClient, query: str, field: str) -> None:
@@ -178,6 +254,12 @@ def test_what_another_team_does_changes_no_answer(api: APIClient, member: User) 
     """Two worlds that differ in the other team alone: in the first it uses nothing, in the second a lot."""
     use_of_vision()
     queries = ["", "team=vision", "project=vision-train", f"member={member.username}", "department=research"]
+    queries += [
+        'filter=team:"vision","language"',
+        'filter=flavor:"l40s"',
+        'filter=member!:"ada"',
+        'filter=label[x]:"y"',
+    ]
     queries += ["window=week", "timezone=Asia/Kolkata", "team=language", "project=language-train", "member=li"]
 
     def answers() -> list[tuple[int, Any]]:
@@ -187,4 +269,4 @@ def test_what_another_team_does_changes_no_answer(api: APIClient, member: User) 
     before = answers()
     use_of_language()
     assert answers() == before
-    assert [status for status, _ in before] == [200] * 7 + [404] * 3
+    assert [status for status, _ in before] == [200] * 11 + [404] * 3

@@ -6,6 +6,8 @@ from decimal import Decimal
 from io import StringIO
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from quotas.costs.models import Price
@@ -186,6 +188,14 @@ def test_use_without_a_price_has_no_change(api):
     Price.objects.all().delete()
     [row, *_] = get(api, f"{DAY}&aggregate=all&compare=previous")["results"]
     assert (row["total"], row["change"]) == (None, None)
+
+
+def test_a_request_takes_six_statements(api):
+    """Of the token, the teams, usage, currency and bills, outages, and the simulated past."""
+    get(api, DAY)
+    with CaptureQueriesContext(connection) as context:
+        get(api, f"{DAY}&aggregate=offering&accumulate=hour")
+    assert len(context) <= 6
 
 
 def test_the_answer_is_the_same_in_two_worlds_that_differ_only_in_another_team(api):

@@ -6,14 +6,18 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Flavor
-from quotas.costs import bills, capacity_services, node_intervals, rollups, selectors
+from quotas.costs import bills, capacity_services, fleet_costs, node_intervals, rollups, selectors
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.cost_rows import COLUMNS
-from quotas.costs.idle_views import IdleView
+from quotas.costs.filters import EVERYTHING
+from quotas.costs.fleet_costs import Readings
+from quotas.costs.idle_views import IdleBy, IdleMode, IdleView
 from quotas.costs.models import Bill, NodeCost
 from quotas.costs.node_intervals import FoundNode
 from quotas.costs.node_split import AWS
@@ -21,6 +25,7 @@ from quotas.costs.node_terms import Term
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
+from quotas.metering.rolled_up import Detail
 from tests.support.capacity import RESOURCES, SEEN, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -193,6 +198,45 @@ def test_it_takes_as_many_statements_for_many_teams_as_for_two(operator, django_
     rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.start + DAY)
     with django_assert_max_num_queries(12):
         table()
+
+
+IDLE_BY_NODE = IdleView(IdleMode.SHARE, IdleBy.NODE)
+
+
+@pytest.mark.parametrize("view", [IdleView(), IdleView(IdleMode.OWNER), IDLE_BY_NODE], ids=["apart", "owner", "node"])
+@pytest.mark.parametrize(
+    ("start", "step", "readings"),
+    [
+        (OCTOBER.start, Step.ALL, 1),
+        (OCTOBER.start, Step.DAY, 1),
+        (OCTOBER.start - 30 * DAY, Step.ALL, 1),
+        (OCTOBER.start + 5 * DAY, Step.DAY, 2),
+    ],
+    ids=["month", "days of a month", "two months", "part of a month"],
+)
+def test_the_hours_of_the_fleet_are_read_once_where_months_are_whole(operator, start, step, readings, view):
+    bills.enter_bill(operator, LOCAL, date(2026, 10, 1), CAPACITY)
+    bills.set_shared_cost(operator, "network", date(2026, 10, 1), "100", "weighted")
+    rollups.roll_up(LOCAL, OCTOBER.start - 30 * DAY, OCTOBER.start - DAY)
+    with CaptureQueriesContext(connection) as context:
+        selectors.costs(Window(start, OCTOBER.end), ("team",), step=step, now=NOVEMBER, idle=view)
+    assert sum("SELECT 0, cluster, '', '', NULL" in query["sql"] for query in context.captured_queries) == readings
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_longer_steps_of_one_reading_are_what_a_reading_of_their_own_has(detail):
+    days = [OCTOBER.start + number * DAY for number in range(32)]
+    longer = [days[0], days[3], days[20], days[31]]
+    readings = Readings(NOVEMBER, days)
+    found, own = readings.between(longer, detail), fleet_costs.read(longer, NOVEMBER, detail)
+    assert found and own
+    names = (("flavor",), ("node",), ("team",))
+    for keys in names:
+        options = (longer, keys, EVERYTHING)
+        assert fleet_costs.grouped(found.parts, found.lines(), *options) == fleet_costs.grouped(
+            own.parts, own.lines(), *options
+        )
+    assert readings.between(days) is readings.between(days, detail)
 
 
 def test_bills_that_cannot_be(operator, team):

@@ -20,7 +20,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Flavor
 from quotas.costs import cost_history, ledger, rollups, services
 from quotas.costs.calendar import ONE_DAY, UTC_CALENDAR, Calendar
-from quotas.costs.cost_history import Scope
+from quotas.costs.filters import EVERYTHING, And, Comparison, Operator, Or, Where, as_filter
 from quotas.costs.forecast import Forecast, PastDay, day_parts
 from quotas.costs.models import Price
 from quotas.costs.rating import MICROSECOND, MICROSECONDS_PER_HOUR, Window
@@ -46,8 +46,8 @@ def catalog(team: Team, other_team: Team, project: Project) -> None:
     fleet(team, other_team)
 
 
-def found(scope: Scope | None = None, window: Window = PERIOD, calendar: Calendar = UTC_CALENDAR) -> CostForecast:
-    return cost_forecast.in_window(window, scope or {}, NOW, calendar)
+def found(where: Where = EVERYTHING, window: Window = PERIOD, calendar: Calendar = UTC_CALENDAR) -> CostForecast:
+    return cost_forecast.in_window(window, as_filter(where), NOW, calendar)
 
 
 def rest(answer: CostForecast) -> Forecast:
@@ -75,12 +75,12 @@ def running(start: float, count: int = 1, ends_at: datetime | None = None, **val
 
 def test_posted_is_what_the_ledger_has_rated_so_far() -> None:
     used(hour(19 * DAY), hour(20 * DAY + 2), 3)
-    assert found().posted.cost == 3 * 2 * PRICE
+    assert found().rated.cost == 3 * 2 * PRICE
 
 
 def test_a_running_hold_without_an_end_is_committed_until_the_period_ends() -> None:
     running(20 * DAY + 5, 2)
-    assert (found().posted.cost, found().committed.cost) == (2 * PRICE, 2 * (4 * DAY - 6) * PRICE)
+    assert (found().rated.cost, found().committed.cost) == (2 * PRICE, 2 * (4 * DAY - 6) * PRICE)
 
 
 def test_a_running_allocation_is_committed_until_its_end() -> None:
@@ -104,7 +104,7 @@ def test_hours_that_an_allocation_has_left_count_from_its_hold(project: Project)
 def test_what_is_being_released_is_committed_to_nothing() -> None:
     holder = running(20 * DAY + 5, ends_at=NOW + 10 * HOUR)
     Allocation.objects.filter(pk=holder).update(desired=Allocation.Desired.RELEASED)
-    assert (found().committed.cost, found().posted.cost) == (ZERO, PRICE)
+    assert (found().committed.cost, found().rated.cost) == (ZERO, PRICE)
 
 
 def test_what_is_held_past_its_end_is_committed_to_nothing_more() -> None:
@@ -131,7 +131,7 @@ def test_slices_that_take_more_than_their_gpu_are_committed_to_what_they_will_be
 
 def test_days_in_the_past_have_what_was_used_in_them() -> None:
     every_day(20)
-    [*_, last] = cost_history.read(PERIOD.start, {}, UTC_CALENDAR, NOW).days
+    [*_, last] = cost_history.read(PERIOD.start, EVERYTHING, UTC_CALENDAR, NOW).days
     assert last.time.start == T0 + 19 * ONE_DAY
     assert last.used == {("l40s", "l40s/whole"): Fraction(10)}
 
@@ -148,7 +148,7 @@ def test_use_that_runs_on_is_forecast_once_and_is_what_is_billed_in_the_end() ->
     used(hour(-100), None, 2)
     used(hour(7 * DAY), None, 3)
     before = found()
-    whole = before.posted.priced_cost + before.committed.priced_cost + rest(before).expected
+    whole = before.rated.priced_cost + before.committed.priced_cost + rest(before).expected
     [billed] = ledger.sums([PERIOD.start, PERIOD.end], (), {}, PERIOD.end)
     assert (whole, rest(before).expected) == (billed.usage.priced_cost, ZERO)
 
@@ -183,7 +183,7 @@ def test_what_a_day_has_of_holds_that_ran_before_is_found_by_the_day_at_which_th
     for start, end in starts_and_ends:
         used(hour(start), None if end is None else hour(end), 2, gpu_share=Fraction(1, 3))
     rows = list(UsageInterval.objects.all())
-    days = cost_history.read(PERIOD.start, {}, UTC_CALENDAR, NOW).days
+    days = cost_history.read(PERIOD.start, EVERYTHING, UTC_CALENDAR, NOW).days
     assert len(days) == 23
     for place, day in enumerate(days):
         for back, carried in enumerate(day.carried[: place + 1]):
@@ -206,7 +206,7 @@ def test_the_forecast_is_the_same_with_and_without_roll_ups(calendar: Calendar) 
 
 def test_days_are_those_of_the_time_zone() -> None:
     every_day(16, 23, 24)
-    days = cost_history.read(PERIOD.start, {}, BERLIN, NOW).days
+    days = cost_history.read(PERIOD.start, EVERYTHING, BERLIN, NOW).days
     assert [day.time.start for day in days] == [hour(number * DAY - 1) for number in range(5, 20)]
     assert [sum(day.used.values()) for day in days] == [1] * 15
     assert [part.hours for part in day_parts(hour(0), hour(23), BERLIN)] == [23]
@@ -216,7 +216,7 @@ def test_days_of_a_zone_with_half_hours_cut_no_hour_of_the_roll_ups() -> None:
     """Its midnights are at half past an hour in UTC. That hour is of the day that begins in it."""
     every_day(16, 18, 19)
     kolkata = Calendar(ZoneInfo("Asia/Kolkata"))
-    days = cost_history.read(PERIOD.start, {}, kolkata, NOW).days
+    days = cost_history.read(PERIOD.start, EVERYTHING, kolkata, NOW).days
     assert {kolkata.start_of(day.time.date) - day.time.start for day in days} == {HOUR / 2}
     assert {day.time.hours for day in days} == {24}
     assert [sum(day.used.values()) for day in days] == [0, *[1] * 15]
@@ -242,7 +242,7 @@ def test_a_team_that_was_idle_for_weeks_has_a_history() -> None:
 
 
 def test_what_never_was_used_has_no_history() -> None:
-    assert (found().unknown, found().posted.cost) == ("unknown: 0 days of history, 14 are needed", ZERO)
+    assert (found().unknown, found().rated.cost) == ("unknown: 0 days of history, 14 are needed", ZERO)
 
 
 def test_a_scope_has_its_own_use_and_commitments() -> None:
@@ -257,9 +257,28 @@ def test_a_scope_has_its_own_use_and_commitments() -> None:
     assert found({"member": {"li"}}).committed.cost == 3 * (4 * DAY - 6) * PRICE
 
 
-def test_a_key_that_chooses_no_scope_is_an_error() -> None:
-    with pytest.raises(ValueError, match="flavor"):
-        found({"flavor": {"l40s"}})
+@pytest.mark.parametrize(
+    "where",
+    [
+        Comparison("flavor", Operator.EQUALS, ["l40s"]),
+        Comparison("label:stage", Operator.EQUALS, ["prod"]),
+        Comparison("offering", Operator.STARTS_WITH, ["l40s/"]),
+        Or((Comparison("member", Operator.EQUALS, ["ada"]), Comparison("kind", Operator.EQUALS, ["mig"]))),
+        And((Comparison("team", Operator.CONTAINS, ["angu"], is_negated=True),)),
+    ],
+    ids=lambda where: where.key if isinstance(where, Comparison) else type(where).__name__,
+)
+def test_a_filter_keeps_the_same_of_the_past_of_now_and_of_what_runs(where: Where) -> None:
+    every_day(20, labels={"stage": "prod"})
+    running(20 * DAY, labels={"stage": "prod"})
+    alone = found()
+    assert alone.forecast
+    assert alone.rated.cost and alone.committed.cost
+    others: dict[str, Any] = {"team": "language", "project": "language-train", "member": "li", "flavor": "a100"}
+    others |= {"offering": "a100/mig-3g.40gb"}
+    every_day(30, labels={"stage": "test"}, **others)
+    running(20 * DAY - 5, 3, labels={"stage": "test"}, **others)
+    assert found(where) == alone != found()
 
 
 def test_what_has_no_price_makes_the_forecast_incomplete() -> None:
@@ -281,13 +300,21 @@ def test_a_member_names_only_what_they_see(other_team: Team, member: User) -> No
     stranger = person(other_team)
     for named in ({"team": "language"}, {"member": stranger.username}, {"project": "none"}, {"department": "none"}):
         with pytest.raises(NotVisible):
-            cost_forecast.visible_scope(member, named)
-    assert cost_forecast.visible_scope(member, {"member": member.username}) == {
-        "team": {"vision"},
-        "member": {member.username},
-    }
-    assert cost_forecast.visible_scope(person(platform_role="auditor"), {"team": ""}) == {}
-    assert cost_forecast.visible_scope(person(), {}) == {"team": set()}
+            cost_forecast.visible(member, named)
+    used(hour(20 * DAY), hour(20 * DAY + 1), 5, team="language", project="language-train", member="li")
+    used(hour(20 * DAY), hour(20 * DAY + 1), 2, member=member.username)
+    used(hour(20 * DAY), hour(20 * DAY + 1), 1)
+
+    def gpu_hours(user: User, named: dict[str, str], where: Where = EVERYTHING) -> Fraction:
+        return found(cost_forecast.visible(user, named, as_filter(where))).rated.gpu_hours
+
+    assert gpu_hours(member, {"member": member.username}) == 2
+    assert gpu_hours(member, {}) == 3
+    assert gpu_hours(member, {}, {"team": ["language"]}) == 0
+    assert gpu_hours(member, {"member": member.username}, {"flavor": ["l40s"]}) == 2
+    assert gpu_hours(member, {"member": member.username}, {"flavor": ["h100"]}) == 0
+    assert gpu_hours(person(platform_role="auditor"), {"team": ""}) == 8
+    assert gpu_hours(person(), {}) == 0
 
 
 def statements() -> int:

@@ -90,14 +90,16 @@ def test_a_forecast_that_is_unknown_says_why(member, browser):
     assert "Unknown: 3 days of history, 14 are needed." in text(browser.get("/costs/mine"))
 
 
-def test_fixed_costs_are_in_the_month_and_said_to_be_missing_in_the_forecast(member, browser):
+def test_fixed_costs_are_in_the_month_and_in_the_forecast(member, browser):
     record(RESOURCES, (NOW - 30 * DAY - T0) / HOUR)
     month_of(member, days=20)
     bills.set_shared_cost(person(platform_role="operator"), "network", NOW.date().replace(day=1), "300", "weighted")
     page = text(browser.get("/costs/mine"))
     [row] = rest(member, "costs", window="month", aggregate="all")["results"]
     assert f"with {shown(row['shared_cost'])} EUR of fixed costs" in page
-    assert "without fixed costs" in page
+    found = rest(member, "costs/forecast", window="month")
+    assert Decimal(found["shared_cost"]) > 0
+    assert f"<strong>{shown(found['total'])} EUR</strong>" in page
 
 
 def test_while_fixed_costs_are_not_known_the_month_is_shown_without_them(member, browser):

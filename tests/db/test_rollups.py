@@ -333,7 +333,7 @@ NotHeld = dict[tuple[tuple[str, ...], str], Fraction]
 
 
 def not_held(keys: Sequence[str]) -> NotHeld:
-    found = fleet_costs.not_held([hour(0), hour(7), hour(HOURS)], keys, EVERYTHING, hour(HOURS))
+    found = fleet_costs.not_held([hour(0), hour(7), hour(HOURS)], keys, EVERYTHING, fleet_costs.Readings(hour(HOURS)))
     assert found is not None
     added: NotHeld = defaultdict(Fraction)
     for (_, names), usages in found.items():

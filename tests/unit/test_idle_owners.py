@@ -125,6 +125,20 @@ def test_idle_is_conserved_and_never_negative_and_what_is_lent_is_nobodys(parent
         assert found.get(name, 0) <= max(0, quotas[name].nominal - usage.get(name, 0)) - lent
 
 
+@pytest.mark.parametrize("parents", [FLAT, DEEP], ids=["flat", "deep"])
+@given(data=st.data())
+def test_more_promised_than_idle_is_all_owned_alike_and_less_is_owned_in_full(parents: Any, data: Any):
+    quotas = data.draw(st.fixed_dictionaries(dict.fromkeys(parents, QUOTA)))
+    claims = unused(parents, quotas, data.draw(st.fixed_dictionaries(dict.fromkeys(TEAMS, UNITS))))
+    promised, idle = sum(claims.values()), data.draw(UNITS)
+    found = owned(claims, idle)
+    assert sum(found.values()) == min(promised, idle)
+    if promised > idle:
+        assert all(found.get(name, 0) * promised == units * idle for name, units in claims.items())
+    else:
+        assert found == claims
+
+
 @given(st.fixed_dictionaries(dict.fromkeys(FLAT, QUOTA)), st.fixed_dictionaries(dict.fromkeys(TEAMS, UNITS)))
 def test_where_all_is_promised_once_each_owner_pays_for_its_quota(quotas, usage):
     """Used and idle of an owner is its quota, without what it lent and with what it borrowed."""

@@ -8,13 +8,13 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from allocations.requests.cost_forecast import CostForecast
+from allocations.requests.cost_forecast import SCOPE, CostForecast
 from portal.api.http.strict import query_value
 from portal.api.schemas.cost_output import UNPRICED_HELP
+from portal.api.schemas.cost_query import FILTER
 from portal.core import money, rfc3339
 from portal.core.errors import Invalid
 from quotas.costs.calendar import ONE_DAY, Calendar, month_of, months_later
-from quotas.costs.cost_history import SCOPE
 from quotas.costs.rating import Window
 from quotas.metering.hours import DAY
 
@@ -28,6 +28,7 @@ PARAMETERS = [
     OpenApiParameter(
         "timezone", OpenApiTypes.STR, default="UTC", description="Of the IANA database: days and weekdays are its own."
     ),
+    FILTER,
     *(OpenApiParameter(key, OpenApiTypes.STR, description="Only what it uses, of what you may see.") for key in SCOPE),
 ]
 SUM_HELP = "null if it is unknown; `reason` says why."
@@ -45,13 +46,16 @@ class CostForecastOut(serializers.Serializer):
     currency = serializers.CharField()
     posted = serializers.CharField(
         allow_null=True,
-        help_text="As the cost of /costs, without bills and fixed costs; null if none of it has a price.",
+        help_text="The total of /costs from the start of the window until as_of, or null as there.",
     )
     committed = serializers.CharField(
         allow_null=True, help_text="What runs now, until its end or that of the window; null if none of it has a price."
     )
+    shared_cost = serializers.CharField(
+        allow_null=True, help_text="Fixed costs of the rest of the window, at the pace of the present month until now."
+    )
     expected = serializers.CharField(allow_null=True, help_text=f"New use, beyond what is committed. {SUM_HELP}")
-    total = serializers.CharField(allow_null=True, help_text=f"The sum of the three. {SUM_HELP}")
+    total = serializers.CharField(allow_null=True, help_text=f"The sum of the four. {SUM_HELP}")
     low = serializers.CharField(allow_null=True, help_text=f"By past errors the total is lower in 10 %. {SUM_HELP}")
     high = serializers.CharField(allow_null=True, help_text=f"By past errors the total is higher in 10 %. {SUM_HELP}")
     reason = serializers.CharField(allow_null=True, help_text="Why it is unknown; null if it is known.")
@@ -92,7 +96,7 @@ def document(found: CostForecast, timezone: str) -> dict[str, Any]:
         **vars(found.amounts()),
         "reason": found.unknown,
         "history_days": found.history_days,
-        "unpriced_gpu_hours": money.hours_text((found.posted + found.committed).unpriced_gpu_hours),
+        "unpriced_gpu_hours": money.hours_text((found.rated + found.committed).unpriced_gpu_hours),
         "is_complete": found.is_complete,
     }
 

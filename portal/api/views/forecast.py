@@ -11,7 +11,7 @@ from portal.api.http.strict import query_value
 from portal.api.schemas import cost_query, forecast_output
 from portal.api.schemas.problem_output import refusals
 from portal.core import clock
-from quotas.costs.cost_history import SCOPE
+from quotas.costs import filter_grammar
 
 
 @extend_schema(
@@ -20,11 +20,13 @@ from quotas.costs.cost_history import SCOPE
 @api_view(["GET"])
 def forecast(request: Request) -> Response:
     """Forecast what a period will have cost of what the caller may see: what is posted, what running holds are
-    committed to, and what such days usually cost beyond that, with the range in which eight of ten totals are by past
-    errors. Amounts are decimal strings.
+    committed to, what such days usually cost beyond that, and fixed costs, with the range in which eight of ten totals
+    are by past errors. Amounts are decimal strings.
     """
     now, calendar = clock.now(), cost_query.calendar(request)
     window = forecast_output.window(request, now, calendar)
-    scope = cost_forecast.visible_scope(current_user(request), {key: query_value(request, key) for key in SCOPE})
-    found = cost_forecast.in_window(window, scope, now, calendar)
+    where = filter_grammar.parse(query_value(request, "filter"))
+    named = {key: query_value(request, key) for key in cost_forecast.SCOPE}
+    where = cost_forecast.visible(current_user(request), named, where)
+    found = cost_forecast.in_window(window, where, now, calendar)
     return Response(forecast_output.document(found, str(calendar.zone)))
