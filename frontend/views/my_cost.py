@@ -112,8 +112,8 @@ def _month(request: PageRequest, named: Mapping[str, str], now: datetime) -> sho
     window = windows.parse(MONTH, now, calendar)
     where = {key: [name] for key, name in named.items()}
     costs = visible_costs(request.user, window, ("all",), where=where, calendar=calendar, now=now)
-    where = cost_forecast.visible(request.user, named)
-    return shown.month_cost(costs, cost_forecast.in_window(window, where, now, calendar), calendar)
+    kept = cost_forecast.visible(request.user, named)
+    return shown.month_cost(costs, cost_forecast.in_window(window, kept, now, calendar), calendar)
 
 
 def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping[str, Any]) -> HttpResponse:

@@ -73,7 +73,7 @@ def now(team: Team, other_team: Team, project: Project) -> Iterator[None]:
 
 def use(team: str, holder: UUID) -> None:
     """Use l40s of a team for weeks, with a hold that runs."""
-    more = {"team": team, "project": f"{team}-train", "namespace": f"{team}-train", "member": team[:2]}
+    more: dict[str, Any] = {"team": team, "project": f"{team}-train", "namespace": f"{team}-train", "member": team[:2]}
     for day in range(-20, 3):
         used(hour(24 * day), hour(24 * day + 9), 2, labels={"app": "secret" if team == "language" else "train"}, **more)
     used(hour(70), None, 1, holder, **more)
@@ -82,7 +82,7 @@ def use(team: str, holder: UUID) -> None:
 def rest(api: APIClient, paths: Sequence[str]) -> dict[str, Any]:
     found = {}
     for path in paths:
-        answer = api.get(f"/api/v1/{path}")
+        answer: Any = api.get(f"/api/v1/{path}")
         body = b"".join(answer.streaming_content) if answer.streaming else answer.content
         found[path] = answer.status_code, OF_THE_REQUEST.sub(b"", body), answer.get("ETag")
     return found
@@ -104,6 +104,7 @@ def test_rest_answers_are_alike(team: Team, other_team: Team, role: str) -> None
     assert [path for path in REST if before[path] != after[path]] == []
     statuses = {path: before[path][0] for path in REST}
     assert {statuses[f"costs/allocations/{holder}"] for holder in (OWN, OTHERS)} == {200, 404}
+    assert set(statuses.values()) == {200, 400, 403, 404}
     assert [statuses[f"costs?{WINDOW}&aggregate=team&idle={mode}"] for mode in ("owner", "separate")] == [200, 403]
     assert all(b"language" not in body for path, (status, body, _) in after.items() if status == 200)
 
