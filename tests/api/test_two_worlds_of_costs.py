@@ -104,6 +104,7 @@ def test_rest_answers_are_alike(team: Team, other_team: Team, role: str) -> None
     assert [path for path in REST if before[path] != after[path]] == []
     statuses = {path: before[path][0] for path in REST}
     assert {statuses[f"costs/allocations/{holder}"] for holder in (OWN, OTHERS)} == {200, 404}
+    assert set(statuses.values()) == {200, 400, 403, 404}
     assert [statuses[f"costs?{WINDOW}&aggregate=team&idle={mode}"] for mode in ("owner", "separate")] == [200, 403]
     assert all(b"language" not in body for path, (status, body, _) in after.items() if status == 200)
 
