@@ -4,6 +4,7 @@ alone, and on a phone. All share one database, which each adds to.
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from io import StringIO
@@ -17,6 +18,7 @@ from playwright.sync_api import Page, expect
 from pytest_django import DjangoDbBlocker
 from pytest_django.live_server_helper import LiveServer
 
+from frontend.views.costs import PAGE_ROWS
 from portal.core import clock
 from portal.tenants.models import User
 from quotas.costs.calendar import months_later
@@ -108,12 +110,21 @@ def amounts(page: Page, column: str) -> list[str]:
 
 
 def check_numbers(page: Page, username: str) -> None:
-    """Check that the figures and rows of a page of costs are those of REST."""
+    """Check that the figures and rows of a page are those of REST. Totals of a month with a bill may be None."""
     rest = of_rest(page, username)
-    assert page.locator("#tile-period data").get_attribute("value") == rest["total"]
-    for column, name in (("Cost", "total"), ("GPU-hours", "gpu_hours"), ("Change", "change")):
-        assert sorted(amounts(page, column)) == sorted(row[name] for row in rest["results"])
+    assert page.locator("#tile-period data").get_attribute("value") == (rest["total"] or "")
+    check_rows(page, rest["results"])
     assert len(rest["results"]) > 3
+
+
+def check_rows(page: Page, rows: list[dict[str, Any]]) -> None:
+    """Check that the page shows these rows, or a hundred of them."""
+    assert page.locator("table.ranked tbody tr").count() == min(len(rows), PAGE_ROWS)
+    for column, name in (("Cost", "total"), ("GPU-hours", "gpu_hours"), ("Change", "change")):
+        found = [row[name] for row in rows if row[name] is not None]
+        shown = amounts(page, column)
+        assert Counter(shown) <= Counter(found)
+        assert len(shown) == min(len(found), PAGE_ROWS)
 
 
 def test_an_engineer_sees_what_the_last_month_cost_and_why(begin: Begin, way: str) -> None:
@@ -154,8 +165,7 @@ def test_a_lead_finds_who_doubled_the_bill_in_at_most_four_clicks(begin: Begin, 
     with page.expect_download() as download:
         hand.press(page.get_by_role("link", name="CSV", exact=True))
     lines = list(csv.DictReader(StringIO(Path(download.value.path()).read_text())))
-    for column, name in (("Cost", "total"), ("GPU-hours", "gpu_hours"), ("Change", "change")):
-        assert sorted(amounts(page, column)) == sorted(line[name] for line in lines)
+    check_rows(page, lines)
     assert page.locator("#tile-period data").get_attribute("value") == str(
         sum(Decimal(line["total"]) for line in lines)
     )
@@ -204,7 +214,7 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     hand.fill(page.get_by_label("Amount in EUR"), "9000")
     hand.fill(page.get_by_label("Source"), f"invoice, {way}")
     hand.press(page.get_by_role("button", name="Preview changes"))
-    expect(page.locator("#effect")).to_contain_text("the capacity of local cost")
+    expect(page.locator("#effect")).to_contain_text("Bill of local")
     assert not Bill.objects.filter(source=f"invoice, {way}").exists()
     hand.press(page.get_by_role("button", name="Enter the bill"))
     expect(page.locator("main .banner").first).to_contain_text(f"Bill entered: local {last:%Y-%m}: 9000 EUR.")
