@@ -1,4 +1,4 @@
-"""python -m bench.mig [--write]: the tables of docs/guide/mig.md, each between two marks of that page."""
+"""python -m bench.mig [--write]: the tables of docs/concepts/mig.md, each between two marks of that page."""
 
 import argparse
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from deploy.local.home import REPOSITORY
 from quotas.catalog.layouts import layouts, maximal_layouts
 from quotas.catalog.mig_tables import TABLES, Geometry
 
-GUIDE = REPOSITORY / "docs" / "guide" / "mig.md"
+GUIDE = REPOSITORY / "docs" / "concepts" / "mig.md"
 
 
 def products() -> str:
@@ -47,7 +47,7 @@ def written(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.mig", description="The tables of docs/guide/mig.md.")
+    parser = argparse.ArgumentParser(prog="python -m bench.mig", description="The tables of docs/concepts/mig.md.")
     parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
     if parser.parse_args().write:
         GUIDE.write_text(written(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")

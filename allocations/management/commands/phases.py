@@ -4,7 +4,7 @@ from allocations.domain import phases
 
 PAGE = """# Phases of an allocation
 
-Written by `python manage.py phases > docs/guide/phases.md` from the list that decides them
+Written by `python manage.py phases > docs/reference/phases.md` from the list that decides them
 (`allocations/domain/phases.py`).
 The first line that is true gives the phase. An allocation is charged from the moment its GPUs are held until the portal
 sees them released, so in `releasing` too, and at no other time.
