@@ -5,7 +5,7 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test faults lint docs matrix bench
+.PHONY: help setup demo up down status test faults lint docs reference matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -16,6 +16,7 @@ help:
 	@echo "make faults       of these kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/reference/access.md"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
+	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
 setup: .venv/ready
@@ -66,6 +67,9 @@ test: lint
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.stack tests/faults
 	$(PYTHON) -m tests.stack tests/cluster/test_hostile_member.py --minutes 2
+
+reference: setup
+	$(PYTHON) -m docs.generate --write
 
 matrix: setup
 	WRITE_MATRIX=1 $(PYTHON) -m pytest tests/api/test_matrix.py -q
