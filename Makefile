@@ -51,7 +51,7 @@ down status: setup
 
 # Fails where a link within the docs leads nowhere; other sites are not asked.
 docs: setup
-	.venv/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet docs docs/build/html
+	.venv/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet --doctree-dir docs/build/doctrees docs docs/build/html
 
 lint: setup docs
 	.venv/bin/ruff check .

@@ -13,7 +13,7 @@ PROBLEM = "urn:gpu-portal:problem:"
 OPERATIONS = """# REST operations
 
 For those who write clients: every operation with its parameters, its body and its answers. Written by `make reference`
-from the OpenAPI schema, which is at `/api/v1/schema`. The rules that all operations share are in [the REST API](api.md),
+from the OpenAPI schema, which is at `/api/v1/schema`. The rules of all operations are in [the REST API](api.md),
 the fields of answers in [objects](rest-objects.md), and who may call what in [who may do what](access.md). Paths begin
 with `/api/v1`.
 
