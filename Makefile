@@ -5,7 +5,7 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test faults lint docs reference matrix bench
+.PHONY: help setup demo up down status test faults lint docs reference screenshots matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -17,6 +17,7 @@ help:
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/reference/access.md"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
 	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"
+	@echo "make screenshots  takes the pictures of the docs again, with Chromium, of a demo with a simulated past"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
 setup: .venv/ready
@@ -70,6 +71,9 @@ test: lint
 
 reference: setup
 	$(PYTHON) -m docs.generate --write
+
+screenshots: setup
+	WRITE_SCREENSHOTS=1 $(PYTHON) -m pytest tests/browser/test_screenshots.py -q
 
 matrix: setup
 	WRITE_MATRIX=1 $(PYTHON) -m pytest tests/api/test_matrix.py -q
