@@ -43,7 +43,7 @@ def _page(request: PageRequest, name: str) -> HttpResponse:
 @login_required
 def _file(request: HttpRequest, name: str) -> HttpResponseBase:
     """Return a style sheet, script, picture or source file; browsers keep one with a digest in its address."""
-    response = serve(request, name, document_root=settings.DOCS_ROOT)
+    response = serve(request, name, document_root=str(settings.DOCS_ROOT))
     if name.startswith("_static/") and "v" in request.GET:
         patch_cache_control(response, private=True, max_age=YEAR_S, immutable=True)
     else:
