@@ -5,16 +5,19 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test faults lint matrix bench
+.PHONY: help setup demo up down status test faults lint docs reference screenshots matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
-	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/guide/fleet.md"
+	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/contribute/fleet.md"
 	@echo "                  HISTORY=30d: with a simulated past of 30 days, so that costs have something to show"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
 	@echo "make faults       of these kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
-	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/guide/access.md"
+	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/reference/access.md"
+	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
+	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"
+	@echo "make screenshots  takes the pictures of the docs again, with Chromium, of a demo with a simulated past"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
 setup: .venv/ready
@@ -32,22 +35,26 @@ setup: .venv/ready
 	fi
 	@touch $@
 
-# Kinds of node that are else off, by name: make demo FLEET="l4-mps h200=2". docs/guide/fleet.md tells them.
+# Kinds of node that are else off, by name: make demo FLEET="l4-mps h200=2". docs/contribute/fleet.md tells them.
 export FLEET
 
 # Days of a simulated past, 1d to 90d: make demo HISTORY=30d, make up HISTORY=30d.
 export HISTORY
 
-demo: setup
+demo: setup docs
 	$(LOCAL) $(if $(ONCE),tour,run)
 
-up: setup
+up: setup docs
 	$(LOCAL) up
 
 down status: setup
 	$(LOCAL) $@
 
-lint: setup
+# Fails where a link within the docs leads nowhere; other sites are not asked.
+docs: setup
+	.venv/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet --doctree-dir docs/build/doctrees docs docs/build/html
+
+lint: setup docs
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -61,6 +68,12 @@ test: lint
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.stack tests/faults
 	$(PYTHON) -m tests.stack tests/cluster/test_hostile_member.py --minutes 2
+
+reference: setup
+	$(PYTHON) -m docs.generate --write
+
+screenshots: setup
+	WRITE_SCREENSHOTS=1 $(PYTHON) -m pytest tests/browser/test_screenshots.py -q
 
 matrix: setup
 	WRITE_MATRIX=1 $(PYTHON) -m pytest tests/api/test_matrix.py -q

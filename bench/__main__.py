@@ -29,7 +29,7 @@ from tests.stack import DEADLINES
 ON_CLUSTER = ("holds", "watcher", "throughput", "rate", "growth", "observed")
 WITHOUT_CLUSTER = ("catalogue", "rollups")
 PARTS = (*ON_CLUSTER, *WITHOUT_CLUSTER)
-CURVES = REPOSITORY / "docs" / "guide" / "curves"
+CURVES = REPOSITORY / "docs" / "appendix" / "curves"
 MACHINE = {"python": platform.python_version(), "processors": os.cpu_count() or 0}
 
 
@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--live", type=int, default=1000, help="live allocations, for growth (1000)")
     parser.add_argument("--ended", type=int, default=1_000_000, help="ended allocations, for growth (1000000)")
     parser.add_argument("--objects", type=int, default=50_000, help="observed objects, for observed (50000)")
-    parser.add_argument("--draw", action="store_true", help="draw curves of growth and observed into docs/guide/curves")
+    parser.add_argument("--draw", action="store_true", help="draw growth and observed into docs/appendix/curves")
     parser.add_argument("--json", type=Path, default=REPOSITORY / ".local" / "bench.json")
     arguments = parser.parse_args()
     parts = arguments.only or list(PARTS)

@@ -1,4 +1,4 @@
-"""Measures fragmentation by the order of MIG requests and the choice of GPUs: three tables of docs/guide/mig.md.
+"""Measures fragmentation by the order of MIG requests and the choice of GPUs: three tables of docs/appendix/mig.md.
 
 No cluster: a GPU is the set of its placements, the scheduler is its rule (`layouts.first_fit`), and the portal's
 choice is `layouts.best_gpu`. Seeded, so the figures are the same on every machine.

@@ -1,14 +1,16 @@
-"""python -m bench.mig [--write]: the tables of docs/guide/mig.md, each between two marks of that page."""
+"""python -m bench.mig [--write]: the tables of MIG in the docs, each between two marks of its page."""
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from bench import fragmentation
 from deploy.local.home import REPOSITORY
 from quotas.catalog.layouts import layouts, maximal_layouts
 from quotas.catalog.mig_tables import TABLES, Geometry
+from tests.support.cluster import guide_tables
 
-GUIDE = REPOSITORY / "docs" / "guide" / "mig.md"
+DOCS = REPOSITORY / "docs"
 
 
 def products() -> str:
@@ -27,32 +29,32 @@ def _mark(gpu: Geometry, profile: str) -> str:
     return "\\*" if profile in gpu.estimated else ""
 
 
-TABLE: dict[str, Callable[[], str]] = {
-    "products": products,
-    "one-gpu": fragmentation.table_of_one_gpu,
-    "at-once": fragmentation.table_of_full_fleet,
-    "after-a-while": fragmentation.table_of_churn,
+TABLES_OF: dict[Path, dict[str, Callable[[], str]]] = {
+    DOCS / "concepts" / "mig.md": {"products": products},
+    DOCS / "appendix" / "mig.md": {
+        "one-gpu": fragmentation.table_of_one_gpu,
+        "at-once": fragmentation.table_of_full_fleet,
+        "after-a-while": fragmentation.table_of_churn,
+    },
 }
 
 
-def written(text: str) -> str:
-    """Return the guide with current tables; raise ValueError if marks are missing."""
-    for name, table in TABLE.items():
-        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-        if begin not in text or end not in text:
-            raise ValueError(f"{GUIDE.name} lacks the marks {begin.strip()} and {end}")
-        head, _, rest = text.partition(begin)
-        text = f"{head}{begin}{table()}{end}{rest.partition(end)[2]}"
+def written(page: Path, text: str) -> str:
+    """Return the text of the page with current tables; raise ValueError if marks are missing."""
+    for name, table in TABLES_OF[page].items():
+        text = guide_tables.filled(page, name, text, table())
     return text
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.mig", description="The tables of docs/guide/mig.md.")
-    parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
-    if parser.parse_args().write:
-        GUIDE.write_text(written(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print("\n".join(table() for table in TABLE.values()))  # noqa: T201
+    parser = argparse.ArgumentParser(prog="python -m bench.mig", description="The tables of MIG in the docs.")
+    parser.add_argument("--write", action="store_true", help="into the docs, instead of onto the screen")
+    is_written = parser.parse_args().write
+    for page, tables in TABLES_OF.items():
+        if is_written:
+            page.write_text(written(page, page.read_text(encoding="utf-8")), encoding="utf-8")
+        else:
+            print("\n".join(table() for table in tables.values()))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -15,23 +15,24 @@ from portal.core import logs
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- process ----------------------------------------------------------------------------------------------
-DEBUG = env.boolean("DEBUG", False)
+DEBUG = env.boolean("DEBUG", False)  # pages show errors in full; never in production
 GPU_PORTAL_LOCAL = env.boolean("GPU_PORTAL_LOCAL", False)  # a checkout on one's own machine, over plain HTTP
+# Signs sessions and messages; long, random, and the same for all processes.
 SECRET_KEY = env.text("SECRET_KEY", get_random_secret_key()) if DEBUG else env.required("SECRET_KEY")
-ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS", [])
+ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])  # names by which it is reached
+CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS", [])  # https://gpu.example.com and the like
 PORTAL_URL = env.text("PORTAL_URL", "http://127.0.0.1:8000")  # as people reach it, for links in messages
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
 
 # --- stores -----------------------------------------------------------------------------------------------
-DATABASES = {"default": database.from_url(env.required("DATABASE_URL"))}
+DATABASES = {"default": database.from_url(env.required("DATABASE_URL"))}  # PostgreSQL, as the role of the application
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")  # messages to workers, and counters of limits
 
 # --- cluster ----------------------------------------------------------------------------------------------
 KUBECONFIG = env.text("KUBECONFIG")  # only server, CA and token are taken from it; empty means in-cluster
-CLUSTER_NAME = env.text("CLUSTER_NAME", "local")
+CLUSTER_NAME = env.text("CLUSTER_NAME", "local")  # names the cluster in rows and answers; it stays
 KUBERNETES_PUBLIC_URL = env.text("KUBERNETES_PUBLIC_URL")  # API server in people's kubeconfigs, if not the portal's
 KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
 
@@ -47,15 +48,15 @@ START_BACKOFF_S = env.integer("START_BACKOFF_S", 30)  # after a start that found
 GRACE_S = env.integer("GRACE_S", 120)  # between the notice and the end of tenants' pods
 SWEEP_S = env.integer("SWEEP_S", 10)  # how often what is due is looked for, whatever became of the messages
 LEASE_S = env.integer("LEASE_S", 15)  # a worker that took a target and fell silent loses it; two at once do no harm
-RETRY_FIRST_S = env.integer("RETRY_FIRST_S", 1)
+RETRY_FIRST_S = env.integer("RETRY_FIRST_S", 1)  # pause before the first retry; doubles each time
 RETRY_MAX_S = env.integer("RETRY_MAX_S", 15)  # all is right within 30 s of a fault's end
 CHARGE_OVERTIME = env.boolean("CHARGE_OVERTIME", True)  # what is held past its end because the portal was down
-DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
+DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)  # of a request that names neither hours nor an end
 GIVE_UP_AFTER_HOURS = env.integer("GIVE_UP_AFTER_HOURS", 7 * 24)  # how long an allocation waits to be held, if not said
 LIVE_PER_MEMBER = env.integer("LIVE_PER_MEMBER", 100)  # live allocations of one person in a project, of its 250
 SCHEDULED_PER_MEMBER = env.integer("SCHEDULED_PER_MEMBER", 50)  # scheduled ones of one person in a project
-SCHEDULED_PER_PROJECT = env.integer("SCHEDULED_PER_PROJECT", 200)
-HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)
+SCHEDULED_PER_PROJECT = env.integer("SCHEDULED_PER_PROJECT", 200)  # scheduled allocations of a project
+HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)  # how often a worker reports that it runs
 STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is reported by /readyz
 
 # --- metrics ----------------------------------------------------------------------------------------------
@@ -143,13 +144,13 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
-INVITATION_DAYS = env.integer("INVITATION_DAYS", 14)
+INVITATION_DAYS = env.integer("INVITATION_DAYS", 14)  # how long an invitation to a team can be accepted
 LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
 LOGIN_FAILURES_PER_MINUTE = env.integer("LOGIN_FAILURES_PER_MINUTE", 30)  # per address, whatever the names
 WRONG_TOKENS_PER_MINUTE = env.integer("WRONG_TOKENS_PER_MINUTE", 60)  # per address: unknown, expired, revoked
 
 # --- transport and browser --------------------------------------------------------------------------------
-HTTPS = env.boolean("HTTPS", not (DEBUG or GPU_PORTAL_LOCAL))
+HTTPS = env.boolean("HTTPS", not (DEBUG or GPU_PORTAL_LOCAL))  # redirects to https, and secures the cookies
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]  # probes come to the pod by plain HTTP
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
@@ -182,6 +183,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "static/"
+# Static files with digests in their names, from `manage.py collectstatic`; browsers keep them for a year.
 STATIC_HASHED = env.boolean("STATIC_HASHED", not (DEBUG or GPU_PORTAL_LOCAL))
 STATIC_ROOT = BASE_DIR / "staticfiles" if STATIC_HASHED else None  # filled by `manage.py collectstatic`
 WHITENOISE_USE_FINDERS = not STATIC_HASHED
@@ -193,6 +195,9 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
+
+# --- docs -------------------------------------------------------------------------------------------------
+DOCS_ROOT = BASE_DIR / "docs" / "build" / "html"  # filled by `make docs`
 
 # --- REST -------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
@@ -302,5 +307,6 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- logs -------------------------------------------------------------------------------------------------
 LOGGING = logs.configure(
-    level=env.text("LOG_LEVEL", "INFO"), json=env.boolean("LOG_JSON", not (DEBUG or GPU_PORTAL_LOCAL))
+    level=env.text("LOG_LEVEL", "INFO"),  # DEBUG, INFO, WARNING or ERROR
+    json=env.boolean("LOG_JSON", not (DEBUG or GPU_PORTAL_LOCAL)),  # one JSON object a line
 )

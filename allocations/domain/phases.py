@@ -1,6 +1,6 @@
 """The phases of an allocation, and the ordered rules that derive its phase from facts. Pure.
 
-The first rule whose condition holds gives the phase. The table in ``docs/guide/phases.md`` is rendered from the rules.
+The first rule whose condition holds gives the phase. ``docs/reference/phases.md`` is rendered from the rules.
 """
 
 from collections.abc import Callable

@@ -21,7 +21,7 @@ def append_only_tables_are_protected(**_: Any) -> list[CheckMessage]:
         Warning(
             f"The role of DATABASE_URL may change or delete rows of {', '.join(tables)}, which are append-only.",
             hint="Right for migrations only. For web, worker, beat and watcher: a role that owns nothing, with the "
-            "rights of `manage.py grant ROLE` (docs/guide/audit.md).",
+            "rights of `manage.py grant ROLE` (docs/operate/audit.md).",
             id="core.W001",
         )
     ]

@@ -17,7 +17,7 @@ def bound_holds_the_defaults(**_: Any) -> list[CheckMessage]:
     return [
         Warning(
             f"PROJECT_STORE_MIB is {settings.PROJECT_STORE_MIB}, and a new project may store {defaults} MiB.",
-            hint=f"Set it to {defaults} or more, or lower the object limits of each project (docs/guide/tenants.md).",
+            hint=f"Set it to {defaults} or more, or lower the object limits of projects (docs/concepts/tenants.md).",
             id="tenants.W001",
         )
     ]

@@ -50,7 +50,9 @@ def answers(there: World) -> access_matrix.Table:
 
 
 @pytest.fixture
-def found(team, other_team, project, settings):
+def found(team, other_team, project, settings, tmp_path):
+    (tmp_path / "index.html").touch()
+    settings.DOCS_ROOT = tmp_path
     settings.API_REQUESTS_PER_MINUTE = settings.LOGINS_PER_MINUTE = 100_000
     settings.WRONG_TOKENS_PER_MINUTE = settings.LOGIN_FAILURES_PER_MINUTE = 100_000
     settings.METRICS_TOKEN = "no role's"

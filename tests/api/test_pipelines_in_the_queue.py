@@ -1,4 +1,4 @@
-"""The files of docs/guide/pipelines.md while their request waits in the queue: no worker runs here."""
+"""The files of docs/how-to/pipelines.md while their request waits in the queue: no worker runs here."""
 
 import os
 import signal

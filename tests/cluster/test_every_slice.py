@@ -1,6 +1,6 @@
 """Every kind of slice on every backend: requested over REST, held, used by a tenant's pod, released without a trace.
 
-    python -m tests.stack tests/cluster/test_every_slice.py --slices-table docs/guide/slices.md
+    python -m tests.stack tests/cluster/test_every_slice.py --slices-table docs/concepts/slices.md
 
 writes the observations into the guide.
 """

@@ -1,6 +1,6 @@
 """Three teams lend to each other on the real Kueue, written as a timeline with numbers.
 
-    python -m tests.stack tests/cluster/test_lending.py --lending-example docs/guide/lending.md
+    python -m tests.stack tests/cluster/test_lending.py --lending-example docs/concepts/lending.md
 
 writes the observations into the guide.
 """

@@ -24,7 +24,7 @@ from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 FOLDER = Path(__file__).parent / "workloads"
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "jobs.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "jobs.md"
 TRIED = [
     ("vectoradd", "cuda-vectoradd", 1, "Succeeded"),
     ("toleration", "gpu-pod", 1, "Running"),

@@ -1,4 +1,4 @@
-"""The files of docs/guide/pipelines.md, run as a pipeline runs them: whatever happens, the GPU is released."""
+"""The files of docs/how-to/pipelines.md, run as a pipeline runs them: whatever happens, the GPU is released."""
 
 import signal
 from datetime import timedelta

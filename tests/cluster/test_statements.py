@@ -18,7 +18,7 @@ BUDGETS = {
     "l40s/whole": {"web": 30, "worker": 31, "watcher": 36, "all": 71, "reconciles": 4},
     "h100/whole": {"web": 34, "worker": 37, "watcher": 54, "all": 96, "reconciles": 6},
 }
-"""Medians as measured (docs/guide/performance.md), and a fifth more: events arrive in batches of any size, and
+"""Medians as measured (docs/appendix/performance.md), and a fifth more: events arrive in batches of any size, and
 ``all`` has what is done regularly too, so a slower hold takes more. ``all`` was measured again since the others, so it
 is less than their sum.
 """

@@ -29,7 +29,7 @@ from tests.support.idle import costs, hold, sensing, set_quota
 from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "lending.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "concepts" / "lending.md"
 NEXT_NODE = Unit("l40s-2", "resource", "nvidia.com/gpu")
 
 

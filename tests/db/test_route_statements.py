@@ -34,7 +34,7 @@ BUDGETS = {
     "POST /login": 10,
     "GET /login": 0,
 }
-"""As measured (docs/guide/performance.md). A change that adds statements raises its number here, and says so."""
+"""As measured (docs/appendix/performance.md). A change that adds statements raises its number here, and says so."""
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The access matrix: the routes of the portal, and each role's answer to each of them.
 
-`tests/api/matrix.yaml` is the table as data, `docs/guide/access.md` the same for readers; `make matrix` writes both. A
-new route appears as a difference; one that writes, or has a parameter with a new name, also needs a line in
+`tests/api/matrix.yaml` is the table as data, `docs/reference/access.md` is for readers; `make matrix` writes both.
+A new route appears as a difference; one that writes, or has a parameter with a new name, also needs a line in
 `tests/support/world.py`.
 """
 
@@ -12,7 +12,7 @@ import yaml
 from django.urls import URLPattern, URLResolver, get_resolver
 
 TABLE = Path(__file__).parents[1] / "api" / "matrix.yaml"
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "access.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "reference" / "access.md"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROLES = {
     "anonymous": "nobody signed in",
@@ -43,7 +43,7 @@ The team is the one that owns the thing in question.
 | allowed | shown, or done |
 | sign in | sent to the page that asks for name and password |
 | 400 | the form does not offer this person what was chosen |
-| 401 | no token, or for `/metrics` not [its own](sign-in.md#metrics) |
+| 401 | no token, or for `/metrics` not [its own](../operate/sign-in.md#metrics) |
 | 403 | the person sees it, but the role or the token's scope is missing |
 | 404 | it is not there, or not for this person to know of |
 | 409, 503 | allowed, but not possible where it was tried: nothing was held, or there was no cluster |
@@ -85,9 +85,7 @@ def write(table: Table) -> None:
 
 
 def as_yaml(table: Mapping[str, Row]) -> str:
-    head = (
-        "# METHOD address: {role: answer}. Made by `make matrix`; docs/guide/access.md tells what the answers mean.\n"
-    )
+    head = "# METHOD address: {role: answer}. Made by `make matrix`; docs/reference/access.md tells the meanings.\n"
     rows = (
         f"{name}: {{{', '.join(f'{role}: {answer}' for role, answer in row.items())}}}" for name, row in table.items()
     )

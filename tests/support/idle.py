@@ -22,7 +22,7 @@ def set_quota(at: float, holder: Team | Department, nominal: int, key: str = "l4
 
 
 def sensing() -> dict[str, Team]:
-    """Create the teams of the example in docs/guide/lending.md with their quotas of eight l40s, from hour -1 on."""
+    """Create the teams of the example in docs/concepts/lending.md with their quotas of eight l40s, from hour -1 on."""
     with clock.frozen(hour(-1)):
         department = tenants.create_department("sensing", "Sensing")
         teams = {slug: tenants.create_team(department, slug, slug.title()) for slug in ("lidar", "radar", "sonar")}

@@ -1,4 +1,4 @@
-"""The files of docs/guide/pipelines.md as a runner starts them."""
+"""The files of docs/how-to/pipelines.md as a runner starts them."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import yaml
 from allocations.models import Allocation
 from deploy.local.home import REPOSITORY
 
-FILES = REPOSITORY / "docs" / "guide" / "pipelines"
+FILES = REPOSITORY / "docs" / "how-to" / "pipelines"
 SCRIPTS = ("run.sh", "task.py")
 
 

@@ -1,4 +1,4 @@
-"""The table of published examples in docs/guide/examples.md is that of the tests."""
+"""The table of published examples in docs/reference/examples.md is that of the tests."""
 
 import json
 

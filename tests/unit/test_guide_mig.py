@@ -1,16 +1,22 @@
+from pathlib import Path
+
 import pytest
 
 from bench import fragmentation, mig
 
-
-def test_the_guide_shows_what_is_measured() -> None:
-    text = mig.GUIDE.read_text(encoding="utf-8")
-    assert mig.written(text) == text, "python -m bench.mig --write"
+PAGES = pytest.mark.parametrize("page", mig.TABLES_OF, ids=lambda page: page.parent.name)
 
 
-def test_a_guide_without_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"mig\.md lacks the marks <!-- products: begin -->"):
-        mig.written("")
+@PAGES
+def test_the_docs_show_what_is_measured(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert mig.written(page, text) == text, "python -m bench.mig --write"
+
+
+@PAGES
+def test_a_page_without_marks_is_refused(page: Path) -> None:
+    with pytest.raises(ValueError, match=r"mig\.md lacks the marks <!-- [a-z-]+: begin -->"):
+        mig.written(page, "")
 
 
 @pytest.mark.parametrize("choice", fragmentation.GPU_CHOICES.values(), ids=fragmentation.GPU_CHOICES)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "pipelines.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "pipelines.md"
 
 
 @pytest.mark.parametrize(("name", "language"), [("pod.yaml", "yaml"), ("run.sh", "bash"), ("task.py", "python")])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.support.cluster.slices import ROWS
 
-GUIDE = Path(__file__).parents[2] / "docs/guide/slices.md"
+GUIDE = Path(__file__).parents[2] / "docs/concepts/slices.md"
 
 
 def test_the_guide_has_a_row_for_each_kind_of_slice():

@@ -94,7 +94,7 @@ def test_what_is_used_is_counted_by_the_quotas_keys():
 
 
 def test_the_guides_table_has_the_defaults():
-    guide = (Path(__file__).parents[2] / "docs" / "guide" / "guards.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "reference" / "guards.md").read_text(encoding="utf-8")
     for name, kind in OBJECT_KINDS.items():
         together = f"{kind.default * kind.size_kib / 1024:.1f} MiB"
         assert f"| {kind.title} | `{name}` | {kind.default} | {kind.size_kib} KiB | {together} |" in guide

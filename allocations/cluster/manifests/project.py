@@ -157,7 +157,7 @@ def object_quota(project: ProjectFacts) -> Manifest:
     """Return the ResourceQuota of object counts, which operators can set for each project (``object_limits``).
 
     Together with the sizes that policies/all-objects.yaml allows, it limits the storage in etcd that a project uses
-    (docs/guide/guards.md).
+    (docs/reference/guards.md).
 
     It has no GPU resource: without a scope, it would also count the portal's claims (class gpu.nvidia.com counts as
     ``requests.nvidia.com/gpu``) and tenants' own queued Jobs.

@@ -1,4 +1,4 @@
-"""An allocation, its events and manifests in REST answers (docs/guide/api.md).
+"""An allocation, its events and manifests in REST answers (docs/reference/api.md).
 
 The serializers describe the answers in the OpenAPI schema; the answers themselves are plain dictionaries.
 """

@@ -1,4 +1,4 @@
-"""The preview of a request in REST answers (docs/guide/api.md)."""
+"""The preview of a request in REST answers (docs/reference/api.md)."""
 
 from typing import Any
 

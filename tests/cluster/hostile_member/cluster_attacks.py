@@ -24,7 +24,7 @@ COUNTS = {
     "Job": 505,
     "Pod": 2005,
 }
-"""Slightly more of each kind than a project may have (docs/guide/guards.md)."""
+"""Slightly more of each kind than a project may have (docs/reference/guards.md)."""
 FULL_TEXT = 24_000
 FULL_DATA = 100_000
 """Bytes that make an object almost as large as all-objects.yaml allows; the second for ConfigMaps and Secrets."""

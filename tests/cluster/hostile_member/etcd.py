@@ -7,7 +7,7 @@ from pathlib import Path
 from deploy.local.home import REPOSITORY, Home
 from tests.support.cluster import etcd_client
 
-GUIDE = REPOSITORY / "docs" / "guide" / "guards.md"
+GUIDE = REPOSITORY / "docs" / "reference" / "guards.md"
 BOUND = re.compile(r"^\| \*\*all of a project\*\* \|.*\*\*([\d,]+) MiB\*\* \|$", re.MULTILINE)
 MIB = 1024 * 1024
 

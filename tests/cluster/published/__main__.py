@@ -1,4 +1,4 @@
-"""python -m tests.cluster.published [--write]: the table of docs/guide/examples.md, between its two marks.
+"""python -m tests.cluster.published [--write]: the table of docs/reference/examples.md, between its two marks.
 
 Each row was applied as a tenant, as it is and adapted: tests/cluster/test_published.py.
 """
@@ -12,7 +12,7 @@ from deploy.local.home import REPOSITORY
 from tests.support.cluster import guide_tables
 from tests.support.cluster.manifests import build
 
-GUIDE = REPOSITORY / "docs" / "guide" / "examples.md"
+GUIDE = REPOSITORY / "docs" / "reference" / "examples.md"
 FOLDER = Path(__file__).parent
 TITLES = {"NVIDIA": "NVIDIA's DRA demo specs", "Kueue": "Kueue's job examples"}
 

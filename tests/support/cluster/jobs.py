@@ -22,7 +22,7 @@ from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
-GUIDE = Path("docs/guide/jobs.md").read_text(encoding="utf-8")
+GUIDE = Path("docs/how-to/jobs.md").read_text(encoding="utf-8")
 GPU = "nvidia.com/gpu"
 Submit = Callable[..., str]
 

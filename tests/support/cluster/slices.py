@@ -1,6 +1,6 @@
 """Every kind of slice on every backend: the request, and the nodes of the simulated fleet that have it.
 
-The rows of docs/guide/slices.md, which `tests/cluster/test_every_slice.py` writes from its observations.
+The rows of docs/concepts/slices.md, which `tests/cluster/test_every_slice.py` writes from its observations.
 """
 
 from collections.abc import Mapping

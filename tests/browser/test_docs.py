@@ -1,0 +1,64 @@
+"""The docs in the browser: legible in each theme under the portal's content security policy, found from every page."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.browser import sign_in
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """Return the folder of the docs, built."""
+    folder = tmp_path_factory.mktemp("docs")
+    subprocess.run([sys.executable, "-m", "sphinx", "--quiet", REPOSITORY / "docs", folder], check=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def _served(site, settings):
+    settings.DOCS_ROOT = site
+
+
+@pytest.mark.parametrize(
+    ("system", "chosen", "ground"),
+    [("light", "", "rgb(255, 255, 255)"), ("dark", "", "rgb(19, 20, 22)"), ("light", "Dark", "rgb(19, 20, 22)")],
+)
+def test_pages_have_the_theme_of_the_portal_and_lead_back(open_page, member, system, chosen, ground):
+    page = sign_in(open_page(color_scheme=system), member)
+    if chosen:
+        page.locator("details.menu summary").click()
+        page.get_by_role("button", name=chosen).click()
+    page.locator("footer.bottom").get_by_role("link", name="Docs").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
+    page.get_by_role("link", name="Back to the portal").click()
+    expect(page.get_by_role("heading", name="My GPUs")).to_be_visible()
+
+
+def test_a_page_is_found_by_its_words(open_page, member):
+    page = sign_in(open_page(), member)
+    page.goto("/docs/")
+    page.get_by_role("textbox", name="Search").fill("preemption")
+    page.get_by_role("textbox", name="Search").press("Enter")
+    expect(page.locator("#search-results li").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_page_is_wider_than_its_window_without_scripts(open_page, member, width, site):
+    cookies = sign_in(open_page(), member).context.cookies()
+    page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
+    page.context.add_cookies(cookies)
+    wide = []
+    for path in ("index.html", "concepts/words.html", "reference/access.html", "reference/cli.html"):
+        page.goto(f"/docs/{path}")
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(path)
+    assert wide == []

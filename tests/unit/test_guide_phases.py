@@ -1,9 +1,0 @@
-from pathlib import Path
-
-from allocations.domain import phases
-
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "phases.md"
-
-
-def test_the_guide_shows_the_phases_as_they_are_derived() -> None:
-    assert phases.table() in GUIDE.read_text(encoding="utf-8")
