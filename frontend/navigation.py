@@ -39,6 +39,8 @@ def _words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
     yield "home", "Home" if platform or Role.LEAD in roles else "My GPUs"
     if platform == PlatformRole.AUDITOR:
         yield "audit", "Audit log"
+    if platform:
+        yield "fleet", "Fleet"
     if roles & {Role.MEMBER, Role.LEAD} or platform == PlatformRole.OPERATOR:
         yield "request", "Request"
     yield "allocations", "Allocations"

@@ -13,13 +13,16 @@ UNUSABLE = Q(flavor=None) | Q(ready=False) | Q(tainted=False) | ~Q(problem="")
 
 @dataclass(frozen=True)
 class Faults:
-    """The first of each, and how many there are. A device is loaded with its node and that node's cluster."""
+    """The first of each, and how many there are; of a proposed flavor its id, name and number of nodes.
+
+    A device is loaded with its node and that node's cluster.
+    """
 
     nodes: Sequence[Node]
     node_count: int
     devices: Sequence[Device]
     device_count: int
-    proposed: Sequence[Flavor]
+    proposed: Sequence[tuple[int, str, int]]
     proposed_count: int
 
 
@@ -48,6 +51,6 @@ def current(size: int) -> Faults:
         node_count=nodes.count(),
         devices=list(devices[:size]),
         device_count=devices.count(),
-        proposed=list(proposed[:size]),
+        proposed=list(proposed.values_list("pk", "name", "node_count")[:size]),
         proposed_count=proposed.count(),
     )

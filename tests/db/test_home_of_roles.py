@@ -71,7 +71,7 @@ def test_an_operator_sees_the_use_of_the_fleet(operator, member, project):
     held(requested(member, project, count=2))
     page = home(operator)
     assert "l40s l40s/gpu 8 units 2 0 6 25 % 6 × l40s/whole" in section(page, "Fleet use")
-    assert '/costs/assets?window=24h&amp;flavor=l40s"' in page
+    assert '/fleet?flavor=l40s"' in page
 
 
 def test_an_operator_sees_what_waits_and_why(operator, member, project):
@@ -174,9 +174,9 @@ def test_who_has_several_roles_has_all_their_sections(team, operator, member):
         ("viewer", "", ["My GPUs", "Allocations", "Costs", "Limits"]),
         ("member", "", ["My GPUs", "Request", "Allocations", "Costs", "Limits"]),
         ("lead", "", ["Home", "Request", "Allocations", "Costs", "Limits", "Teams"]),
-        ("", "operator", ["Home", "Request", "Allocations", "Costs", "Limits"]),
-        ("", "auditor", ["Home", "Audit log", "Allocations", "Costs", "Limits"]),
-        ("lead", "auditor", ["Home", "Audit log", "Request", "Allocations", "Costs", "Limits", "Teams"]),
+        ("", "operator", ["Home", "Fleet", "Request", "Allocations", "Costs", "Limits"]),
+        ("", "auditor", ["Home", "Audit log", "Fleet", "Allocations", "Costs", "Limits"]),
+        ("lead", "auditor", ["Home", "Audit log", "Fleet", "Request", "Allocations", "Costs", "Limits", "Teams"]),
     ],
 )
 def test_the_navigation_follows_the_roles(fleet, team, role, platform_role, words):

@@ -113,6 +113,7 @@ class World:
             "<int:view_id>": self.view,
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
+            "<str:cluster>/<str:name>": "local/l40s-0",
             "<str:name>": "l40s",
             "departments/<str:slug>": "departments/research",
             "projects/<str:slug>": "projects/vision-train",

@@ -10,7 +10,7 @@ from allocations.capacity.fleet import Fleet
 from allocations.capacity.pool_use import PoolUse
 from allocations.limits.services import text, unit
 from allocations.queues import kueue_state, waiting
-from frontend.presenters import prices
+from frontend.presenters import fleet, prices
 from frontend.presenters.home.leads import WaitingLine, waiting_lines
 from portal.core import clock
 from portal.tenants import access
@@ -72,7 +72,7 @@ class Operations:
         return sum(map(len, self.not_priced.values()))
 
 
-def operations(user: User, fleet: Fleet) -> Operations:
+def operations(user: User, capacity: Fleet) -> Operations:
     """Return what operators see first; a fixed number of queries for each cluster. Raises Forbidden for who is not
     platform staff.
     """
@@ -80,14 +80,14 @@ def operations(user: User, fleet: Fleet) -> Operations:
     queued, found, kueue = waiting.of_teams(teams, FIRST), faults.current(FIRST), kueue_state.objects(user)
     shown = list(_faults(found))[:FIRST]
     return Operations(
-        pools=[_pool(one) for one in pool_use.of_fleet(fleet)],
+        pools=[_pool(one) for one in pool_use.of_fleet(capacity)],
         waiting=waiting_lines(queued.first),
         waiting_by_team=queued.by_team,
         waiting_more=queued.total - len(queued.first),
         faults=shown,
         faults_more=found.node_count + found.device_count - len(shown),
         proposed=[
-            (one.name, one.node_count, reverse("admin:catalog_flavor_change", args=[one.pk])) for one in found.proposed
+            (name, nodes, reverse("admin:catalog_flavor_change", args=[pk])) for pk, name, nodes in found.proposed
         ],
         proposed_more=found.proposed_count - len(found.proposed),
         not_priced=prices.not_priced(clock.now()),
@@ -115,7 +115,7 @@ def _pool(one: PoolUse) -> PoolLine:
 def _faults(found: Faults) -> Iterable[Fault]:
     for node in found.nodes:
         sentence = node.problem or ("It is not ready, or cordoned." if not node.ready else "It is not offered.")
-        yield Fault(node.name, f"{reverse('cost-assets')}?node={node.name}", sentence)
+        yield Fault(node.name, fleet.node_url(node.cluster_id, node.name), sentence)
     for device in found.devices:
-        name = f"{device.node.name} {device.name}"
-        yield Fault(name, f"{reverse('cost-assets')}?node={device.node.name}", "A taint keeps new claims away.")
+        url = f"{fleet.node_url(device.node.cluster_id, device.node.name)}#{device.name}"
+        yield Fault(f"{device.node.name} {device.name}", url, "A taint keeps new claims away.")
