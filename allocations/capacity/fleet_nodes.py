@@ -96,7 +96,7 @@ def node_named(user: Person, cluster: str, name: str) -> Node:
     rows = access.for_platform(user, Node.objects.select_related("cluster", "flavor"))
     row = None if "\x00" in cluster + name else rows.filter(cluster=cluster, name=name).first()
     if row is None:
-        raise NotVisible(f"The node {name}", hint="GET /nodes lists the nodes.")
+        raise NotVisible(f"The node {name}")
     return row
 
 
