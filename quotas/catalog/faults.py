@@ -51,6 +51,6 @@ def current(size: int) -> Faults:
         node_count=nodes.count(),
         devices=list(devices[:size]),
         device_count=devices.count(),
-        proposed=list(proposed.values_list("pk", "name", "node_count")[:size]),
+        proposed=list(proposed.values_list("pk", "name", "node_count")[:size]),  # type: ignore[misc]  # annotated
         proposed_count=proposed.count(),
     )
