@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess
-from allocations.reconcile import etcd_monitor
+from allocations.reconcile import etcd_monitor, mirror
 from allocations.reconcile.metering import unbilled
 from portal.clusters import registry
 from portal.core import clock
@@ -79,6 +79,20 @@ class BalanceMetrics(Collector):
             skew.add_metric([one.cluster_id], one.seconds)
         yield failed
         yield from (family for family in (age, skew) if family.samples)
+
+
+class MirrorMetrics(Collector):
+    """How old the mirror of each cluster is; one query per scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        now = clock.now()
+        age = GaugeMetricFamily(
+            "gpu_portal_mirror_age_seconds", "Since the time up to which leases are mirrored.", labels=["cluster"]
+        )
+        for cluster, at in mirror.leases_seen_at().items():
+            age.add_metric([cluster], (now - at).total_seconds())
+        if age.samples:
+            yield age
 
 
 class StoreMetrics(Collector):

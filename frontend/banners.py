@@ -1,6 +1,6 @@
 """The banners of all pages: which of the portal's processes does not work, and whether etcd is full."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from django.conf import settings
 
 from allocations.reconcile import etcd_monitor
 from portal.core import clock, heartbeat
-from portal.core.reading import digest_of, read_tables
+from portal.core.reading import Columns, digest_of, read_tables
 from portal.health import EXPECTED
 
 
@@ -26,7 +26,16 @@ class Banners:
 
 def current() -> Banners:
     """Return the banners to show now; one query."""
-    beats, refused = read_tables(heartbeat.part(), etcd_monitor.any_refused())
+    return of_rows(*read_tables(*parts()))
+
+
+def parts() -> tuple[Columns, Columns]:
+    """Return what to read for ``of_rows``."""
+    return heartbeat.part(), etcd_monitor.any_refused()
+
+
+def of_rows(beats: Iterable[tuple[str, str]], refused: Collection[object]) -> Banners:
+    """Return the banners by what ``parts`` read."""
     return Banners(_stale_processes(heartbeat.of_rows(beats)), bool(refused))
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from frontend import banners, time_zone
+from frontend import navigation, time_zone
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
 from portal.http import early_refusals, person_limits
 from portal.tenants.models import User
@@ -86,7 +86,7 @@ def show(
     """Return the page, or only its ``partial`` for htmx, from one template and one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    return render(request, template, {"banners": banners.current(), **context}, status=status)
+    return render(request, template, {**navigation.frame(request), **context}, status=status)
 
 
 def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import redis
 from django.conf import settings
@@ -15,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from allocations.domain.etcd_usage import Level, Store
-from allocations.metrics import BalanceMetrics, LeaseMetrics, StoreMetrics
+from allocations.metrics import BalanceMetrics, LeaseMetrics, MirrorMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
 from portal.clusters import registry
 from portal.core import clock, heartbeat
@@ -63,6 +64,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     registry.register(LeaseMetrics())
     registry.register(BalanceMetrics())
     registry.register(StoreMetrics())
+    registry.register(MirrorMetrics())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -115,18 +117,32 @@ def _silence(age_s: float | None) -> str:
     return "has not been seen" if age_s is None else f"silent for {age_s:.0f} s"
 
 
+@dataclass(frozen=True)
+class WorkQueue:
+    """How many targets are due, and how many failed last; ``lag_s`` is how long the longest due one waits."""
+
+    due: int
+    failing: int
+    lag_s: float
+
+
+def work_queue() -> WorkQueue:
+    """Return the state of the work queue; three queries."""
+    return WorkQueue(
+        due=WorkItem.objects.filter(due_at__lte=workqueue.database_now()).count(),
+        failing=WorkItem.objects.filter(attempts__gt=0).count(),
+        lag_s=workqueue.lag_s(),
+    )
+
+
 class Gauges(Collector):
     """Metrics of the work queue."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        now = clock.now()
-        waiting = WorkItem.objects.filter(due_at__lte=workqueue.database_now()).count()
-        failing = WorkItem.objects.filter(attempts__gt=0).count()
-        yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
-        yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last reconcile failed.", failing)
-        yield GaugeMetricFamily(
-            "gpu_portal_due_lag_seconds", "How long the longest due target waits.", workqueue.lag_s()
-        )
+        now, found = clock.now(), work_queue()
+        yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", found.due)
+        yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last reconcile failed.", found.failing)
+        yield GaugeMetricFamily("gpu_portal_due_lag_seconds", "How long the longest due target waits.", found.lag_s)
         ages = GaugeMetricFamily("gpu_portal_heartbeat_age_seconds", "Since a process last worked.", labels=["process"])
         for name, at in heartbeat.last().items():
             ages.add_metric([name], (now - at).total_seconds())

@@ -133,6 +133,7 @@ class NodeFacts(TypedDict):
     """Key, value and effect of each."""
     ready: bool
     unschedulable: bool
+    conditions: NotRequired[dict[str, Condition]]
 
 
 class CounterSet(TypedDict):

@@ -29,7 +29,7 @@ class Entry:
     """An allocation (``kind`` allocation) or a tenant's Job (``kind`` job) in a queue.
 
     ``id`` is the allocation's id or the Job's uid. ``requests`` are slices by offering; for a Job, GPUs by resource,
-    since Kueue chooses its offering.
+    since Kueue chooses its offering. ``member`` requested the allocation; a Job names nobody.
     """
 
     kind: str
@@ -44,6 +44,7 @@ class Entry:
     reason: str
     message: str
     hint: str
+    member: str = ""
 
 
 class QueueItem(NamedTuple):
@@ -165,6 +166,7 @@ def _allocation_entry(row: Allocation) -> Entry:
         reason=row.reason,
         message=row.message,
         hint=reasons.queued(row.reason).hint if row.phase == Phase.QUEUED else "",
+        member=row.requested_by.username,
     )
 
 

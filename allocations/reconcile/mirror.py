@@ -46,6 +46,11 @@ def _require_recent(synced_at: datetime | None) -> None:
         raise MirrorStale(f"leases were last seen {f'at {synced_at:%F %T}' if synced_at else 'never'}")
 
 
+def leases_seen_at() -> dict[str, datetime]:
+    """Return the time up to which the leases of each cluster are mirrored; one query."""
+    return dict(WatchState.objects.filter(kind="Workload").order_by("cluster").values_list("cluster", "synced_at"))
+
+
 POSITION = ("kind", "resource_version", "synced_at")
 COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "digest", "allocation", "deleting", "facts")
 

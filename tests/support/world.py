@@ -114,6 +114,7 @@ class World:
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
             "<path:file>": "index.html",
+            "<str:cluster>/<str:name>": "local/l40s-0",
             "<str:name>": "l40s",
             "departments/<str:slug>": "departments/research",
             "projects/<str:slug>": "projects/vision-train",

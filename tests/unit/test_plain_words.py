@@ -136,7 +136,7 @@ def texts() -> dict[str, str]:
 
 def test_it_reads_what_people_read(texts: dict[str, str]) -> None:
     assert "Your GPUs are ready." in texts["allocations/domain/phases.py"]
-    assert "Team quota: " in texts["frontend/templates/frontend/home.html"]
+    assert "Team quota: " in texts["frontend/templates/frontend/home/team_quota.html"]
     assert "Return" not in texts["frontend/poll_version.py"], "no docstring"
 
 

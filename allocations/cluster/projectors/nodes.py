@@ -33,6 +33,7 @@ def node(raw: Raw) -> NodeFacts | None:
         "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in spec.get("taints", ())],
         "ready": conditions(raw).get("Ready", {}).get("status") == "True",
         "unschedulable": bool(spec.get("unschedulable")),
+        "conditions": conditions(raw),
     }
 
 

@@ -1,0 +1,44 @@
+"""What waits in the queues of several teams, in the portal's order, by priority and then by age."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from allocations.queues import entries as queue_entries
+from allocations.queues.entries import Entry
+from portal.tenants.models import Team
+
+
+class WaitingEntry(NamedTuple):
+    """An entry, and the slug of the team in whose queue it waits."""
+
+    team: str
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """``by_team`` is how many wait by team, without teams in whose queue nothing waits; ``first`` are the first."""
+
+    by_team: Mapping[str, int] = field(default_factory=dict)
+    first: Sequence[WaitingEntry] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_team.values())
+
+
+def of_teams(teams: Iterable[Team], size: int) -> Waiting:
+    """Return what waits in these teams' queues, with the first ``size`` entries in full; a fixed number of queries."""
+    slugs = {team.pk: team.slug for team in teams}
+    if not slugs:
+        return Waiting()
+    waiting = [one for one in queue_entries.of_teams(slugs) if one.is_queued]
+    counted = Counter(slugs[one.team] for one in waiting)
+    first = waiting[:size]
+    entries = queue_entries.full_entries(first) if first else {}
+    return Waiting(
+        by_team=dict(sorted(counted.items(), key=lambda one: (-one[1], one[0]))),
+        first=[WaitingEntry(slugs[one.team], entries[one.id]) for one in first if one.id in entries],
+    )

@@ -1,0 +1,57 @@
+"""What frames every page: the navigation of the person's roles, and the banners."""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from frontend import banners
+from frontend.presenters import costs_sections
+from portal.core.reading import read_tables
+from portal.tenants import access
+from portal.tenants.models import PlatformRole, Role, User
+
+
+@dataclass(frozen=True)
+class Link:
+    """An address of the navigation. ``current`` is ``page`` on that page, ``true`` on one below it, else empty."""
+
+    url: str
+    word: str
+    current: str
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """Return what `base.html` shows of the person and of the portal; one query."""
+    user = request.user
+    *found, roles = read_tables(*banners.parts(), access.roles_in_teams(user))
+    links: list[Link] = []
+    if isinstance(user, User):
+        links = [_link(request.path, name, word) for name, word in _words(user, {role for _, role in roles})]
+    return {"banners": banners.of_rows(*found), "navigation": links}
+
+
+def _words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
+    """Yield names of addresses and their words: what each role uses most comes first."""
+    platform = user.platform_role
+    yield "home", "Home" if platform or Role.LEAD in roles else "My GPUs"
+    if platform == PlatformRole.AUDITOR:
+        yield "audit", "Audit log"
+    if platform:
+        yield "fleet", "Fleet"
+    if roles & {Role.MEMBER, Role.LEAD} or platform == PlatformRole.OPERATOR:
+        yield "request", "Request"
+    yield "allocations", "Allocations"
+    yield "costs", "Costs"
+    yield "limits", "Limits"
+    if Role.LEAD in roles:
+        yield "teams", "Teams"
+
+
+def _link(path: str, name: str, word: str) -> Link:
+    url = reverse(name)
+    is_below = costs_sections.is_of_costs(path) if name == "costs" else name != "home" and path.startswith(f"{url}/")
+    return Link(url, word, "page" if path == url else "true" if is_below else "")

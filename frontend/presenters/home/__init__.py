@@ -1,0 +1,1 @@
+"""The sections of the home page that roles add, as texts."""

@@ -1,0 +1,86 @@
+"""Whether the portal itself works: its processes, its work queue, Redis, etcd, and the balance of the ledger."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.urls import reverse
+
+from allocations.reconcile import mirror
+from frontend.presenters import amounts
+from portal import health
+from portal.core import clock, heartbeat
+from quotas.metering import proofs
+
+READYZ = "/readyz"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of the portal. ``url`` is where it is explained, or empty."""
+
+    name: str
+    sentence: str
+    is_good: bool
+    url: str = ""
+
+
+def checks() -> Sequence[Check]:
+    """Return the checks of `/readyz` and the numbers of `/metrics`, in words; a fixed number of queries for each
+    cluster.
+    """
+    return [*_processes(), *_mirrors(), _work_queue(), *_stores(), *_balance()]
+
+
+def _processes() -> Iterator[Check]:
+    last, now = heartbeat.last(), clock.now()
+    for name in health.EXPECTED:
+        age_s = _age_s(last.get(name), now)
+        is_good = age_s is not None and age_s <= settings.STALE_S
+        words = "Never seen" if age_s is None else f"Last worked {_ago(age_s)}"
+        yield Check(name.capitalize(), words, is_good, reverse("admin:core_heartbeat_changelist"))
+
+
+def _mirrors() -> Iterator[Check]:
+    seen, now = mirror.leases_seen_at(), clock.now()
+    for cluster, at in seen.items():
+        name = f"Mirror of {cluster}" if len(seen) > 1 else "Mirror of the cluster"
+        url = reverse("admin:allocations_watchstate_changelist")
+        yield Check(name, f"Complete as of {_ago((now - at).total_seconds())}", now - at <= mirror.RECENT, url)
+
+
+def _work_queue() -> Check:
+    found = health.work_queue()
+    is_good = found.lag_s <= settings.STALE_S and not found.failing
+    lag = f", the longest for {_length(found.lag_s)}" if found.due else ""
+    failing = f"; {found.failing} failed and will be tried again" if found.failing else ""
+    url = reverse("admin:core_workitem_changelist")
+    return Check("Work queue", f"{found.due or 'Nothing'} due{lag}{failing}", is_good, url)
+
+
+def _stores() -> Iterator[Check]:
+    found = health.working_checks()
+    for key, name in (("redis", "Redis"), ("cluster_store", "etcd")):
+        is_good = found[key] == health.OK
+        yield Check(name, "Works" if is_good else found[key].capitalize(), is_good, READYZ)
+
+
+def _balance() -> Iterator[Check]:
+    found = proofs.summaries()
+    for one in found:
+        words = "Balanced" if not one.failed else f"{one.failed} hours are not balanced"
+        name = f"Ledger of {one.cluster}" if len(found) > 1 else "Ledger"
+        yield Check(name, words, not one.failed, reverse("proof"))
+
+
+def _age_s(at: datetime | None, now: datetime) -> float | None:
+    return None if at is None else (now - at).total_seconds()
+
+
+def _ago(age_s: float) -> str:
+    return "less than a minute ago" if age_s < 60 else f"{_length(age_s)} ago"
+
+
+def _length(seconds: float) -> str:
+    return "less than a minute" if seconds < 60 else amounts.span(timedelta(seconds=seconds))

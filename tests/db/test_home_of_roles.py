@@ -1,0 +1,254 @@
+"""The sections that roles add to the home page: what they show, to whom, and in how many queries."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from allocations.domain.phases import Phase
+from allocations.models import MirrorObject
+from portal.core import clock
+from portal.core.models import WorkItem
+from portal.tenants import services as tenants
+from portal.tenants.models import Role
+from quotas.catalog.models import Device, Flavor, Node, Pool
+from quotas.catalog.sync import sync
+from quotas.limits import services as limits
+from tests.support.clusters import LOCAL
+from tests.support.gpu_facts import plugin_node
+from tests.support.pages import HTMX, browser_of, held, in_phase, requested, text
+from tests.support.people import person
+from tests.support.queued import job
+from tests.support.quotas import cluster, found, l40s_nodes, mig_node
+
+pytestmark = pytest.mark.django_db
+FULL = "Your team has used its quota."
+MOST_STATEMENTS = {"operator": 54, "lead": 28}
+OPERATORS = ("Fleet use", "Not usable", "To decide", "The portal")
+
+
+@pytest.fixture
+def operator(fleet):
+    return person(platform_role="operator")
+
+
+@pytest.fixture
+def lead(fleet, team):
+    return person(team, "lead")
+
+
+@pytest.fixture
+def rival(fleet, other_team, project):
+    """Return another team's project, in which somebody waits, and which has borrowed of the first team."""
+    made = tenants.create_project(other_team, "language-secret", "Secret")
+    pool = Pool.objects.get(key="l40s/gpu")
+    limits.set_limit("operator", other_team, pool, 1, borrowing=None)
+    limits.set_limit("operator", project.team, pool, 4, lending=None)
+    spy = person(other_team)
+    held(requested(spy, made, count=2, name="borrowing"))
+    in_phase(requested(spy, made, name="waiting-there"), Phase.QUEUED, "WaitingForQuota", FULL)
+    return made
+
+
+def home(user):
+    return text(browser_of(user).get("/"))
+
+
+def section(page, name):
+    """Return the text of the section that this heading begins, with one blank between words."""
+    start = page.index(f">{name}")
+    return " ".join(re.sub(r"<[^>]*>", " ", page[start : page.index("</section>", start)]).split())
+
+
+def navigation(page):
+    start = page.index('<nav class="sections"')
+    return re.findall(r">([^<]+)</a>", page[start : page.index("</nav>", start)])
+
+
+def test_an_operator_sees_the_use_of_the_fleet(operator, member, project):
+    held(requested(member, project, count=2))
+    page = home(operator)
+    assert "l40s l40s/gpu 8 units 2 0 6 25 % 6 × l40s/whole" in section(page, "Fleet use")
+    assert '/fleet?flavor=l40s"' in page
+
+
+def test_an_operator_sees_what_waits_and_why(operator, member, project):
+    in_phase(requested(member, project, name="later"), Phase.QUEUED, "WaitingForQuota", FULL)
+    job("own", project.namespace)
+    shown = section(home(operator), "Waiting")
+    assert "Waiting 2" in shown
+    assert f"later 1 × l40s/whole · {member.username} in vision-train {FULL}" in shown
+    assert "own 2 × nvidia.com/gpu · Job in vision-train" in shown
+    assert "vision 2" in shown
+
+
+def test_an_operator_sees_nodes_and_gpus_that_cannot_be_used_and_why(operator):
+    Node.objects.filter(name="l40s-0").update(ready=False)
+    Node.objects.filter(name="l40s-1").update(problem="no GPU taint, so not offered")
+    Device.objects.create(
+        node=Node.objects.get(name="a100-0"), name="gpu-3", flavor=Flavor.objects.get(name="a100"), healthy=False
+    )
+    shown = section(home(operator), "Not usable")
+    assert "Not usable 3" in shown
+    assert "l40s-0 It is not ready, or cordoned." in shown
+    assert "l40s-1 no GPU taint, so not offered" in shown
+    assert "a100-0 gpu-3 A taint keeps new claims away." in shown
+
+
+def test_an_operator_sees_what_is_to_be_decided(operator):
+    sync(LOCAL, found(*l40s_nodes(), mig_node(), plugin_node("x100-0", "NVIDIA-X100")), {})
+    shown = section(home(operator), "To decide")
+    assert "x100 Proposed flavor of 1 node." in shown
+    assert "2 of 2 objects out of sync." in shown
+    for flavor in Flavor.objects.filter(accepted=False):
+        assert f"/admin/catalog/flavor/{flavor.pk}/change/" in home(operator)
+
+
+def test_an_operator_sees_offerings_without_a_price(team):
+    cluster()
+    shown = section(home(person(platform_role="operator")), "To decide")
+    assert "l40s 1 offering without a price: what is held of it has no cost." in shown
+
+
+def test_an_operator_sees_whether_the_portal_works(operator):
+    WorkItem.objects.all().delete()
+    WorkItem.objects.create(target="test", due_at=clock.now() - timedelta(hours=2), updated_at=clock.now())
+    shown = section(home(operator), "The portal")
+    assert "Worker Last worked less than a minute ago" in shown
+    assert "Work queue Look at this 1 due, the longest for 2 h" in shown
+    assert "Redis Works" in shown
+
+
+def test_a_lead_sees_spend_and_who_waits(lead, member, project):
+    held(requested(member, project, count=2), hours=2)
+    in_phase(requested(member, project, name="later"), Phase.QUEUED, "WaitingForQuota", FULL)
+    shown = section(home(lead), "Teams you lead")
+    assert "vision 4.40 EUR 1" in shown
+    assert f"later 1 × l40s/whole · {member.username} in vision-train {FULL}" in shown
+    assert '/teams/vision/costs"' in home(lead)
+
+
+def test_a_lead_sees_who_borrows_without_the_name_of_a_team_that_is_not_visible(lead, rival):
+    assert "l40s/gpu another team borrows 1 from vision." in section(home(lead), "Teams you lead")
+
+
+def test_a_lead_of_both_teams_sees_both_names(lead, rival):
+    tenants.add_member(rival.team, lead, Role.LEAD)
+    assert "l40s/gpu language borrows 1 from vision." in section(home(lead), "Teams you lead")
+
+
+@pytest.mark.parametrize("role", ["lead", "member", "viewer"])
+def test_nothing_of_another_team_is_on_the_page(role, team, rival):
+    user = person(team, role)
+    for page in (home(user), text(browser_of(user).get("/?part=leads", headers=HTMX))):
+        assert not [name for name in ("language", "secret", "waiting-there", "borrowing") if name in page]
+        assert not [name for name in OPERATORS if f">{name}" in page]
+
+
+def test_who_leads_no_team_sees_no_section_of_leads(fleet, member):
+    page = home(member)
+    assert "Teams you lead" not in page
+    assert "<h1>My GPUs</h1>" in page
+
+
+def test_an_auditor_sees_the_log_and_not_what_operators_decide(fleet):
+    auditor = person(platform_role="auditor")
+    page = home(auditor)
+    assert "limit.set" in section(page, "Audit log</h2")
+    assert not any(f">{name}" in page for name in OPERATORS)
+    assert "You are in no team" not in page
+
+
+def test_who_has_several_roles_has_all_their_sections(team, operator, member):
+    tenants.add_member(team, operator, Role.LEAD)
+    page = home(operator)
+    places = [page.index(f">{name}") for name in ("Fleet use", "My GPUs", "Teams you lead", "Team quota: vision")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("role", "platform_role", "words"),
+    [
+        ("viewer", "", ["My GPUs", "Allocations", "Costs", "Limits"]),
+        ("member", "", ["My GPUs", "Request", "Allocations", "Costs", "Limits"]),
+        ("lead", "", ["Home", "Request", "Allocations", "Costs", "Limits", "Teams"]),
+        ("", "operator", ["Home", "Fleet", "Request", "Allocations", "Costs", "Limits"]),
+        ("", "auditor", ["Home", "Audit log", "Fleet", "Allocations", "Costs", "Limits"]),
+        ("lead", "auditor", ["Home", "Audit log", "Fleet", "Request", "Allocations", "Costs", "Limits", "Teams"]),
+    ],
+)
+def test_the_navigation_follows_the_roles(fleet, team, role, platform_role, words):
+    user = person(platform_role=platform_role)
+    if role:
+        tenants.add_member(team, user, role)
+    assert navigation(home(user)) == words
+
+
+def test_a_page_below_another_is_marked_in_the_navigation(fleet, member):
+    page = text(browser_of(member).get("/costs/mine"))
+    assert '<a href="/costs" aria-current="true">Costs</a>' in page
+
+
+@pytest.mark.parametrize("part", ["operators", "leads", "auditors"])
+def test_a_poll_of_a_section_that_has_not_changed_swaps_nothing(fleet, team, part):
+    user = person(platform_role="auditor" if part == "auditors" else "operator")
+    tenants.add_member(team, user, Role.LEAD)
+    browser = browser_of(user)
+    with clock.frozen(clock.this_minute()):
+        browser.get("/")
+        (poll,) = re.findall(rf'hx-get="(/\?part={part}&amp;v=[0-9a-f]+)"', text(browser.get("/")))
+        poll = poll.replace("&amp;", "&")
+        assert browser.get(poll, headers=HTMX).status_code == 204
+        changed = browser.get(poll.replace("v=", "v=0"), headers=HTMX)
+    assert changed.status_code == 200
+    assert f'id="section-{part}"' in text(changed)
+    assert "<html" not in text(changed)
+
+
+def test_a_poll_of_a_section_of_a_role_that_the_person_lacks_shows_nothing(fleet, member):
+    answer = browser_of(member).get("/?part=operators", headers=HTMX)
+    assert (answer.status_code, answer.content) == (204, b"")
+
+
+def statements(user):
+    browser = browser_of(user)
+    browser.get("/")
+    with CaptureQueriesContext(connection) as found_queries:
+        assert browser.get("/").status_code == 200
+    return len(found_queries)
+
+
+def grow(lead, project):
+    """Add teams that wait, borrow and hold, led by this person if there is one, unusable nodes, and proposals."""
+    department = project.team.department
+    pool = Pool.objects.get(key="l40s/gpu")
+    for number in range(8):
+        team = tenants.create_team(department, f"team-{number}", f"Team {number}")
+        limits.set_limit("operator", team, pool, 1, borrowing=None)
+        own = tenants.create_project(team, f"project-{number}", "Own")
+        user = person(team)
+        held(requested(user, own, name="held"))
+        for name in ("one", "two"):
+            in_phase(requested(user, own, name=name), Phase.QUEUED, "WaitingForQuota", FULL)
+        job(f"job-{number}", own.namespace, priority=1000 * (number == 0))
+        if lead:
+            tenants.add_member(team, lead, Role.LEAD)
+    odd = [plugin_node(f"x{number}-0", f"NVIDIA-X{number}00") for number in range(1, 9)]
+    sync(LOCAL, found(*l40s_nodes(12), mig_node(), *odd), {})
+    Node.objects.filter(name__startswith="l40s").update(ready=False)
+
+
+@pytest.mark.parametrize("role", ["operator", "lead"])
+def test_home_needs_the_same_queries_for_many_teams_nodes_and_allocations(role, team, member, project, fleet):
+    user = person(platform_role="operator") if role == "operator" else person(team, "lead")
+    held(requested(member, project))
+    in_phase(requested(member, project, name="later"), Phase.QUEUED, "WaitingForQuota", FULL)
+    job("first", project.namespace)
+    Node.objects.filter(name="l40s-0").update(ready=False)
+    before = statements(user)
+    grow(user if role == "lead" else None, project)
+    assert MirrorObject.objects.filter(kind="Workload").count() == 9
+    assert statements(user) == before
+    assert before <= MOST_STATEMENTS[role]
