@@ -39,6 +39,7 @@ urlpatterns = [
     path("allocations/<uuid:id_>/extend", allocations.extend, name="extend"),
     path("allocations/<uuid:id_>/retry", allocations.retry, name="retry"),
     path("allocations/<uuid:id_>/kubeconfig", allocations.kubeconfig, name="kubeconfig"),
+    path("allocations/<uuid:id_>/pods", allocations.pods, name="allocation-pods"),
     path("banners", banners.show, name="banners"),
     path("costs", costs.costs, name="costs"),
     path("costs/allocations/<uuid:id_>", costs.allocation, name="costs-allocation"),

@@ -75,6 +75,8 @@ def test_a_preset_is_added_and_changed_through_the_service(operator, rows):
     assert preset.count == 2
     entry = AuditEntry.objects.filter(action="preset.set").latest("pk")
     assert entry.actor == "op"
+    assert entry.before is not None
+    assert entry.after is not None
     assert (entry.before["count"], entry.after["count"]) == (1, 2)
     assert operator.post(url(Preset, "change", preset.pk), values | {"count": "0"}).status_code == 200
 
