@@ -47,7 +47,7 @@ def button(page: Page) -> Locator:
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 def test_three_clicks_lead_to_the_first_gpu(open_page, person, scripts):
     page, clicks = sign_in(open_page(java_script_enabled=scripts), person), Clicks()
-    clicks.on(page.get_by_role("link", name="Request", exact=True))
+    clicks.on(page.get_by_role("navigation", name="Sections").get_by_role("link", name="Request"))
     clicks.on(page.locator("label.offer", has_text="h100/whole"))
     clicks.on(button(page))
     expect(page.locator("#live .phase")).to_have_text("Queued")
@@ -59,7 +59,7 @@ def test_three_clicks_lead_to_the_first_gpu(open_page, person, scripts):
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 def test_three_clicks_lead_to_a_preset(open_page, person, scripts):
     page, clicks = sign_in(open_page(java_script_enabled=scripts), person), Clicks()
-    clicks.on(page.get_by_role("link", name="Request", exact=True))
+    clicks.on(page.get_by_role("navigation", name="Sections").get_by_role("link", name="Request"))
     clicks.on(page.get_by_role("link", name="8-GPU node"))
     expect(page.locator("#chosen")).to_have_text("8 × NVIDIA H100 80GB HBM3, 24 h, vision-dev")
     clicks.on(button(page))
