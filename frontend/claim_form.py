@@ -19,6 +19,7 @@ MAX_ROWS = 8
 CONDITIONS = 2
 PREFIX = "row"
 DEVICES = {"gpu": "whole GPU", "mig": "MIG slice"}
+ONLY = {"gpu": "Whole GPUs only", "mig": "MIG slices only"}
 WORDS = {"==": "is", "!=": "is not", ">": "above", ">=": "at least", "<": "below", "<=": "at most", "in": "one of"}
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 Values = Mapping[str, Any]
@@ -73,9 +74,10 @@ class RowForm(Form):
         self.fields["device"].widget = forms.Select(choices=devices)
         profiles = [("", "Any"), *((name, name) for name in schema.profiles)]
         self.fields["profile"].widget = forms.Select(choices=profiles)
-        names = [("", "No condition"), *((f"{each['type']}:{each['name']}", _example(each)) for each in _names(schema))]
+        names = [("", "No condition"), *_grouped_names(schema)]
         for condition in self.conditions:
             condition.fields["name"].widget = forms.Select(choices=names)
+            condition.fields["value"].widget.attrs["list"] = f"values-{condition.prefix}"
 
 
 RowFormSet = forms.formset_factory(RowForm, max_num=MAX_ROWS, absolute_max=MAX_ROWS)
@@ -119,7 +121,7 @@ def _choice(row: RowForm) -> dict[str, Any]:
     found: dict[str, Any] = {
         "device": typed["device"],
         "count": _number(typed["count"].strip() or "1"),
-        "profile": typed["profile"],
+        "profile": typed["profile"] if typed["device"] != "gpu" else "",
         "attributes": [_requested(each) for each in conditions if not each["name"].startswith("quantity:")],
         "capacities": [_requested(each) for each in conditions if each["name"].startswith("quantity:")],
         "capacity": {"shares": typed["shares"]} if typed["shares"] else {},
@@ -162,6 +164,7 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
         "bind": values.get("bind", ""),
         "profiles": schema.profiles,
         "names": _names(schema),
+        "values": [_published(condition, schema) for row in found for condition in row.conditions],
         "shareable": schema.shareable,
         "is_operator": is_operator,
         "has_room": len(found) < MAX_ROWS,
@@ -172,6 +175,23 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
 def _names(schema: DeviceSchema) -> list[dict[str, Any]]:
     listed = schema.document()
     return [*listed["capacities"], *listed["attributes"]]
+
+
+def _grouped_names(schema: DeviceSchema) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the attributes and capacities as options, by the kinds of device that publish them."""
+    groups: dict[str, list[tuple[str, str]]] = {label: [] for label in ("All devices", *ONLY.values())}
+    for each in _names(schema):
+        kinds = each["devices"]
+        label = ONLY[kinds[0]] if len(kinds) == 1 and len(schema.devices) > 1 else "All devices"
+        groups[label].append((f"{each['type']}:{each['name']}", _example(each)))
+    return [(label, options) for label, options in groups.items() if options]
+
+
+def _published(condition: ConditionForm, schema: DeviceSchema) -> dict[str, Any]:
+    """Return the values that devices publish of the condition's attribute, as the choices of its value."""
+    _, _, name = str(condition["name"].value()).partition(":")
+    values: list[Any] = next((each["values"] for each in _names(schema) if each["name"] == name), [])
+    return {"id": f"values-{condition.prefix}", "values": [str(each) for each in values]}
 
 
 def _example(listed: dict[str, Any]) -> str:

@@ -86,12 +86,6 @@ class LengthForm(Form):
 
 
 class RequestForm(LengthForm):
-    length = forms.ChoiceField(
-        choices=LENGTHS.items(),
-        initial="8",
-        widget=forms.RadioSelect,
-        help_text="Only time with GPUs counts. Waiting does not.",
-    )
     project = forms.CharField()
     offering = forms.CharField(error_messages={"required": NO_OFFERING}, widget=forms.HiddenInput)
     count = forms.IntegerField(

@@ -43,6 +43,7 @@ urlpatterns = [
     path("allocations/<uuid:id_>/kubeconfig", allocations.kubeconfig, name="kubeconfig"),
     path("docs/", docs.docs, name="docs"),
     path("docs/<path:file>", docs.docs),
+    path("allocations/<uuid:id_>/pods", allocations.pods, name="allocation-pods"),
     path("banners", banners.show, name="banners"),
     path("costs", costs.costs, name="costs"),
     path("costs/allocations/<uuid:id_>", costs.allocation, name="costs-allocation"),

@@ -5,9 +5,9 @@ a quota or Pod Security.
 """
 
 import re
-from collections.abc import Mapping
-from datetime import UTC
-from typing import Any
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from allocations.cluster import names
 from allocations.cluster.client import APPLY, Client
@@ -18,11 +18,21 @@ from portal.core import clock
 TIMEOUT_S = (0.5, 1.5)
 """To connect and to read: short, since a page waits for the answer."""
 PAGE = 1_000
+MAX_OF_A_POD = 3
 MAX_EVENTS = 5_000
 """Of all projects together. The API server lists them by namespace, so a lower number would leave out the last ones."""
 GUARD = re.compile(
     r"ValidatingAdmissionPolicy '(?P<guard>[\w.-]+)' with binding '[\w.-]+' denied request: (?P<words>.*)", re.S
 )
+
+
+class PodEvent(NamedTuple):
+    """An event about a pod: ``type`` is Normal or Warning, ``at`` when it was last seen."""
+
+    at: datetime | None
+    type: str
+    reason: str
+    message: str
 
 
 def refusals(client: Client, namespace: str, job: str) -> list[str]:
@@ -60,6 +70,29 @@ def _refusals_of_jobs(client: Client) -> list[dict[str, Any]]:
             break
         query = {**query, "continue": token}
     return items
+
+
+def of_pods(client: Client, namespace: str, pods: Collection[str]) -> dict[str, list[PodEvent]]:
+    """Return the newest events about these pods by pod, the newest first, at most ``MAX_OF_A_POD`` each; one request.
+
+    Raises ClusterUnavailable after a short timeout, and ClusterRefused.
+    """
+    query = {"fieldSelector": "involvedObject.kind=Pod", "limit": PAGE}
+    items = client.json("GET", f"/api/v1/namespaces/{namespace}/events", query=query, timeout=TIMEOUT_S).get("items")
+    found: dict[str, list[PodEvent]] = {}
+    for item in sorted(items or [], key=lambda item: -int(item["metadata"]["resourceVersion"])):
+        of_pod = found.setdefault(item["involvedObject"].get("name", ""), [])
+        if len(of_pod) < MAX_OF_A_POD:
+            at = item.get("lastTimestamp") or item.get("eventTime") or item["metadata"].get("creationTimestamp")
+            of_pod.append(
+                PodEvent(
+                    at=datetime.fromisoformat(at) if at else None,
+                    type=item.get("type", ""),
+                    reason=item.get("reason", ""),
+                    message=sentence(item.get("message", "")),
+                )
+            )
+    return {name: of_pod for name, of_pod in found.items() if name in pods}
 
 
 def tell(client: Client, job: Ref, uid: str, name: str, reason: str, message: str) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from allocations.cluster import credentials, names
 from allocations.cluster.client import connect as cluster_client
-from allocations.connect import person_access, sample_pod
+from allocations.connect import example_jobs, person_access, sample_pod
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
@@ -19,6 +19,12 @@ from portal.core.errors import Refused
 from portal.tenants import access
 from portal.tenants.models import User
 
+JOB_HEAD = (
+    "# The label gives the Job's pod its slices; do not add a queue label. Replace image and command with your own.\n"
+)
+PYTORCH_HEAD = (
+    f"{JOB_HEAD}# To train on all devices: command: [torchrun, --standalone, --nproc-per-node=gpu, train.py]\n"
+)
 USABLE = (Phase.ACTIVE, Phase.LEAVING)
 
 
@@ -30,10 +36,12 @@ class Label:
 
 @dataclass(frozen=True)
 class Connection:
-    """The data to connect to an allocation. ``kubectl`` are shell lines; ``pod_yaml`` and ``kubeconfig`` are files."""
+    """The data to connect to an allocation. ``kubectl`` are shell lines; ``kubeconfig`` and those in YAML are files."""
 
     label: Label
     pod_yaml: str
+    job_yaml: str
+    pytorch_yaml: str
     kubectl: str
     kubeconfig: str
     expires_at: datetime
@@ -58,6 +66,8 @@ def connect(user: User, row: Allocation, *, until: datetime | None = None) -> Co
     return Connection(
         label=Label(names.ALLOCATION, row.name),
         pod_yaml=pod_yaml(row),
+        job_yaml=job_yaml(row),
+        pytorch_yaml=pytorch_yaml(row),
         kubectl=kubectl(row),
         kubeconfig=credentials.kubeconfig(
             cluster_client(row.project.cluster_id),
@@ -77,6 +87,16 @@ def pod_yaml(row: Allocation) -> str:
     if names.POD_SLICES in pod["metadata"].get("annotations", {}):
         head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"
     return head + yaml.safe_dump(pod, sort_keys=False)
+
+
+def job_yaml(row: Allocation) -> str:
+    """Return an example Job as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
+    return f"{JOB_HEAD}{yaml.safe_dump(example_jobs.job(spec_of_row.resolved_spec(row)), sort_keys=False)}"
+
+
+def pytorch_yaml(row: Allocation) -> str:
+    """Return an example Job that runs PyTorch as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
+    return f"{PYTORCH_HEAD}{yaml.safe_dump(example_jobs.pytorch(spec_of_row.resolved_spec(row)), sort_keys=False)}"
 
 
 def kubectl(row: Allocation) -> str:

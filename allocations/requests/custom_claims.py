@@ -13,7 +13,8 @@ from allocations.capacity import device_inventory
 from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
 from allocations.claims import diagnostics, fit, memory_parts, spec, units
 from allocations.claims.fit import Answer, Fleet
-from allocations.claims.model import Claim
+from allocations.claims.matching import matching
+from allocations.claims.model import Claim, Device
 from allocations.claims.parse import MAX_CEL_LENGTH, parse
 from allocations.claims.units import DeviceDemand, Uncountable
 from allocations.cluster import dry_run
@@ -35,14 +36,22 @@ class PreparedClaim:
     """A parsed claim.
 
     ``stored`` is for the row, ``demand`` is the most that the claim can take, ``infeasible`` is why it cannot be
-    satisfied even if all devices are free, ``available`` are the devices on nodes that have room for it.
+    satisfied even if all devices are free, ``devices`` are all of the flavor, ``available`` those on nodes that have
+    room for it.
     """
 
     stored: CustomClaim
     demand: DeviceDemand
     infeasible: diagnostics.Infeasible | None
     claim: Claim
+    devices: tuple[Device, ...]
     available: Fleet
+
+    def matches(self) -> list[int]:
+        """Return how many devices meet each request or alternative, in order; raw CEL, which may exclude some, and what
+        is in use are ignored.
+        """
+        return [len(matching(choice, self.devices)) for choice in self.claim.choices]
 
     def fit_now(self) -> Answer:
         """Return whether devices are free for the claim; a search."""
@@ -76,7 +85,12 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     part = memory_parts.min_memory_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return PreparedClaim(
-        stored, demand, diagnostics.infeasible(claim, inventory.fleet), claim, inventory.available(part)
+        stored,
+        demand,
+        diagnostics.infeasible(claim, inventory.fleet),
+        claim,
+        inventory.fleet.devices,
+        inventory.available(part),
     )
 
 

@@ -56,10 +56,12 @@ class HeldDevice:
 class Detail:
     """What is shown beside a row: the devices held now, the charge to date, and the objects in the cluster.
 
-    ``per_hour`` is None if no price is in force.
+    ``past_devices`` are those of the last hold of an allocation that has ended. ``per_hour`` is None if no price is in
+    force.
     """
 
     devices: tuple[HeldDevice, ...] = ()
+    past_devices: tuple[HeldDevice, ...] = ()
     charge: Charge = NO_CHARGE
     per_hour: Fraction | None = None
     currency: str = "EUR"
@@ -82,13 +84,16 @@ class Details:
         the same for who asks twice within one. At most one query, for MIG devices.
         """
         now, until = clock.now(), clock.this_minute()
-        devices = _devices(self.rows, self.intervals)
+        held = [one for one in self.intervals if one.end is None]
+        last = _of_last_hold([row for row in self.rows if row.ended_at is not None], self.intervals)
+        devices = _devices(self.rows, [*held, *last])
         ended = [one if one.end else one._replace(end=max(one.start, until)) for one in self.intervals]
         charges = costs.charges(ended, self.prices, now)
         per_hour = costs.slice_prices({row.offering for row in self.rows}, self.prices, now)
         return {
             row.pk: Detail(
-                devices=tuple(devices.get(row.pk, ())),
+                devices=() if row.ended_at else tuple(devices.get(row.pk, ())),
+                past_devices=tuple(devices.get(row.pk, ())) if row.ended_at else (),
                 charge=charges.get(row.pk, NO_CHARGE),
                 per_hour=per_hour[row.offering.key] * _priced_quantity(row) if row.offering.key in per_hour else None,
                 currency=self.prices.currency,
@@ -168,9 +173,20 @@ def _priced_quantity(row: Allocation) -> Fraction:
     return claim.built.gpus if claim and claim.built else Fraction(row.count)
 
 
+def _of_last_hold(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> list[HeldInterval]:
+    """Return the intervals of what each of these rows, which have ended, held at last; each device once."""
+    since = {row.pk: row.held_since or row.held_at for row in rows}
+    found: dict[tuple[UUID, str], HeldInterval] = {}
+    for one in intervals:
+        begin = since.get(one.holder_id)
+        if begin is not None and one.end is not None and one.end > begin:
+            found[one.holder_id, one.slot] = one
+    return list(found.values())
+
+
 def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> Mapping[UUID, list[HeldDevice]]:
-    """Return the devices that each allocation holds now, from its intervals; one query for the GPUs of MIG devices."""
-    held = [one for one in intervals if one.end is None and one.node]
+    """Return the devices of each allocation in these intervals; one query for the GPUs of MIG devices."""
+    held = [one for one in intervals if one.node]
     parts = {one.device for one in held if parent_gpu(one.device) != one.device}
     flavor_of = {row.pk: row.offering.flavor for row in rows}
     found: dict[UUID, list[HeldDevice]] = defaultdict(list)

@@ -80,6 +80,23 @@ def earliest_fit(
     return None
 
 
+def next_start(row: Allocation, now: datetime) -> ExpectedRelease | None:
+    """Return the release after which a queued allocation could start; None if it could now, or if none suffices.
+
+    Needs its project, team, offering and person. A custom claim has no forecast, nor has one that starts later.
+    """
+    if row.claim is not None:
+        return None
+    team = row.project.team
+    availability = Availability([team], user=row.requested_by, project=row.project)
+    releases = expected_releases(now)
+    # What it counts against the portal's limits itself is no obstacle to it.
+    own = [ExpectedRelease(now, one.allocation) for one in releases if one.allocation.pk == row.pk]
+    others = [one for one in releases if one.allocation.pk != row.pk]
+    found = earliest_fit(availability, team, row.offering, row.count, [*own, *others])
+    return None if found is None or found.allocation.pk == row.pk else found
+
+
 @dataclass
 class _LimitHeadroom:
     """A counted limit and what is left of it, in its unit; a slice uses ``per_slice``."""

@@ -1,16 +1,80 @@
-"""Reads which pods of tenants use an allocation now."""
+"""Reads which pods of tenants use an allocation now, in which state they are, and what the cluster says about them."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
+from django.db.models import QuerySet
+
+from allocations.cluster import events
+from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.events import PodEvent
 from allocations.domain.objects import is_on_node
 from allocations.domain.observed_facts import PodFacts
 from allocations.models import Allocation, MirrorObject
 
 
+@dataclass(frozen=True)
+class UsingPod:
+    """A pod with the allocation's label. ``state`` is waiting, starting, running, ending, completed or failed;
+    ``problem`` is why no node has room for it, ``since`` when it was bound to its node.
+    """
+
+    name: str
+    state: str
+    node: str
+    problem: str
+    since: datetime | None
+
+
 def pods_now(row: Allocation) -> int:
     """Return how many pods use what the allocation holds; one query. Holder pods of the portal do not count."""
-    pods = MirrorObject.objects.filter(
+    found = [cast(PodFacts, facts) for facts in _rows(row).values_list("facts", flat=True)]
+    return sum(is_on_node(one) and not one.get("holder") for one in found)
+
+
+def pods(row: Allocation) -> list[UsingPod]:
+    """Return the tenants' pods with the allocation's label, by name; one query."""
+    found = [(one.name, one.deleting, cast(PodFacts, one.facts)) for one in _rows(row).order_by("name")]
+    return [_pod(name, facts, is_deleting=deleting) for name, deleting, facts in found if not facts.get("holder")]
+
+
+def events_of(row: Allocation, pods: Collection[UsingPod]) -> Mapping[str, list[PodEvent]] | None:
+    """Return the newest events of the pods by name; None if the cluster does not answer. One request to it."""
+    if not pods:
+        return {}
+    try:
+        client = connect(row.project.cluster_id)
+        return events.of_pods(client, row.project.namespace, {pod.name for pod in pods})
+    except (ClusterUnavailable, ClusterRefused):
+        return None
+
+
+def _rows(row: Allocation) -> QuerySet[MirrorObject]:
+    return MirrorObject.objects.filter(
         cluster=row.project.cluster_id, kind="Pod", namespace=row.project.namespace, allocation=row.name
     )
-    found = [cast(PodFacts, facts) for facts in pods.values_list("facts", flat=True)]
-    return sum(is_on_node(one) and not one.get("holder") for one in found)
+
+
+def _pod(name: str, facts: PodFacts, *, is_deleting: bool) -> UsingPod:
+    scheduled = facts.get("scheduled_at")
+    return UsingPod(
+        name=name,
+        state=_state(facts, is_deleting=is_deleting),
+        node=facts["node"],
+        problem=facts.get("unschedulable", ""),
+        since=datetime.fromisoformat(scheduled) if scheduled else None,
+    )
+
+
+def _state(facts: PodFacts, *, is_deleting: bool) -> str:
+    finished = {"Succeeded": "completed", "Failed": "failed"}
+    if facts["phase"] in finished:
+        return finished[facts["phase"]]
+    if is_deleting:
+        return "ending"
+    if facts["phase"] == "Running":
+        return "running"
+    return "starting" if facts["node"] else "waiting"

@@ -13,6 +13,7 @@ from allocations.capacity.node_shares import node_share
 from allocations.connect.connection import USABLE
 from allocations.domain import held_time
 from allocations.domain.allocation_spec import LABELLED, Constraints, Labels, Sharing
+from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.isolation import Isolation as SliceIsolation
 from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
@@ -124,7 +125,7 @@ class Card:
 
     @property
     def devices(self) -> list[DeviceLine]:
-        return [_line(device) for device in self.detail.devices]
+        return [_line(device) for device in self.detail.past_devices or self.detail.devices]
 
     @cached_property
     def _isolation(self) -> SliceIsolation:
@@ -193,7 +194,7 @@ def _card(
         id=str(row.pk),
         address=f"{start}/{row.pk}",
         badge=phases.badge(row),
-        slices=_slices(row),
+        slices=claims.slices(row.offering, row.count, CustomClaim.of_column(row.claim)),
         place=f"Position {place.position} of {place.of} in the team queue." if place else "",
         time=_time(row, now),
         cost=amounts.cost(detail.charge, detail.currency),
@@ -204,13 +205,6 @@ def _card(
         can_retry=goes_on and row.needs_attention and permissions.can("allocation.release", team, owner),
         can_connect=row.phase in USABLE and permissions.can("allocation.connect", team),
     )
-
-
-def _slices(row: Allocation) -> str:
-    """Return ``2 × NVIDIA L40S``; of a custom claim what it requests, since its count is always one."""
-    if row.claim is None:
-        return f"{row.count} × {offerings.name(row.offering)}"
-    return f"{offerings.product(row.offering)}, custom claim: {claims.requested(row.claim)}"
 
 
 def _time(row: Allocation, now: datetime) -> str:

@@ -13,6 +13,7 @@ from allocations.limits.services import text, unit
 from allocations.requests import forecast, isolation
 from allocations.requests.forecast import ExpectedRelease
 from frontend.presenters import amounts
+from frontend.presenters.pool_bars import PoolBar, pool_bar
 from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Pool, Sharing
 from quotas.limits import names as queue_names
@@ -24,6 +25,8 @@ ISOLATION = {
 }
 
 
+FEW_SLICES = 3
+"""Up to so many slices of a model, none is folded."""
 Releases = Callable[[], Sequence[ExpectedRelease]]
 """Called only if an offering is not available now."""
 
@@ -36,11 +39,14 @@ class Offer:
 
     key: str
     kind: str
+    kind_value: str
     memory: str
+    memory_gib: int
     isolation: str
     is_shared: bool
     node_share: str
     price: str
+    per_hour: Fraction | None
     capacity: Capacity
     headroom: TeamHeadroom
     available_at: datetime | None
@@ -52,6 +58,7 @@ class PoolUse:
     """What a team has reserved of a pool, of its guaranteed quota; in the pool's ``unit``. ``meter`` is in per cent."""
 
     key: str
+    amount: Fraction
     used: str
     limit: int
     unit: str
@@ -59,19 +66,49 @@ class PoolUse:
 
 
 @dataclass(frozen=True)
+class SharedPool:
+    """A pool that several offerings of a flavor share: what is reserved of one is not available to the others."""
+
+    use: PoolUse
+    bar: PoolBar
+
+
+@dataclass(frozen=True)
 class FlavorChoice:
-    """A flavor with its slices, the largest first. ``notes`` explain its shared slices, if it has any. ``pools`` are
-    those that several of its offerings share: what is reserved of one is not available to the others.
-    """
+    """A flavor with its slices, the largest first. ``notes`` explain its shared slices, if it has any."""
 
     group: str
     name: str
     product: str
     memory: str
     path: str
-    pools: list[PoolUse]
+    pools: list[SharedPool]
     offers: list[Offer]
     notes: list[str]
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether MIG slices are folded: there are many slices, and others than MIG."""
+        return len(self.offers) > FEW_SLICES and bool(self.mig) and len(self.mig) < len(self.offers)
+
+    @property
+    def mig(self) -> list[Offer]:
+        return [offer for offer in self.offers if offer.kind_value == Kind.MIG]
+
+    @property
+    def unfolded(self) -> list[Offer]:
+        """The slices that are always in sight."""
+        return [offer for offer in self.offers if not self.is_folded or offer.kind_value != Kind.MIG]
+
+    @property
+    def cheapest_mig(self) -> str:
+        """The lowest price of a MIG slice; empty if none has a price."""
+        priced = [offer for offer in self.mig if offer.per_hour is not None]
+        return min(priced, key=lambda offer: offer.per_hour or 0).price if priced else ""
+
+    @property
+    def has_claim(self) -> bool:
+        return any(offer.kind_value == Kind.CLAIM for offer in self.offers)
 
     @property
     def is_out_of_reach(self) -> bool:
@@ -109,7 +146,7 @@ def _choice(
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
         path=_path(CAPABILITIES[flavor.path]),
-        pools=[pool_use(team, availability, pool) for pool in _shared_pools(rows)],
+        pools=[_shared_pool(team, availability, pool, largest_first) for pool in _shared_pools(rows)],
         offers=[_offer(team, availability, row, prices.get(row.key), currency, releases) for row in largest_first],
         notes=_notes(largest_first),
     )
@@ -122,13 +159,19 @@ def _shared_pools(rows: Iterable[Offering]) -> list[Pool]:
     return [pool for key, pool in sorted(pools.items()) if counts[key] > 1]
 
 
+def _shared_pool(team: Team, availability: Availability, pool: Pool, rows: Iterable[Offering]) -> SharedPool:
+    use = pool_use(team, availability, pool)
+    of_pool = [row for row in rows if row.pool_id == pool.pk]
+    return SharedPool(use, pool_bar(team, availability, pool, of_pool, use.amount, use.limit))
+
+
 def pool_use(team: Team, availability: Availability, pool: Pool) -> PoolUse:
     """Return what the team has reserved of the pool by all offerings of it, as Kueue counts it."""
     queue = queue_names.cluster_queue(team.slug)
     used = availability.quotas.units_by_queue(pool).get(queue, Fraction(0))
     limit = availability.quotas.quotas.quota(queue, pool.key).nominal
     meter = min(100, round(100 * used / limit)) if limit else 0
-    return PoolUse(pool.key, text(used), limit, unit(pool), meter)
+    return PoolUse(pool.key, used, text(used), limit, unit(pool), meter)
 
 
 def _path(backend: BackendCapabilities) -> str:
@@ -158,11 +201,14 @@ def _offer(
     return Offer(
         key=offering.key,
         kind=_sentence_case(kind(offering)),
+        kind_value=offering.kind,
         memory=memory(offering),
+        memory_gib=round(offering.memory_mib / 1024),
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
         node_share=_node_share(offering),
         price=amounts.NOT_PRICED if price is None else f"{amounts.money(price, currency)} per hour",
+        per_hour=price,
         capacity=capacity,
         headroom=headroom,
         available_at=release.at if release else None,

@@ -1,5 +1,6 @@
 """Allocations: the list, the page of one, and its actions."""
 
+from typing import Any
 from uuid import UUID
 
 import yaml
@@ -10,18 +11,21 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from allocations.connect.connection import connect, kubectl, pod_yaml
+from allocations.connect.connection import connect, kubectl
 from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import entries, queue
-from allocations.requests import details, selectors, services
+from allocations.requests import details, forecast, pod_use, selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
 from frontend.poll_version import unchanged, version
 from frontend.presenters import phases
 from frontend.presenters.allocations import Card, cards, event
+from frontend.presenters.connecting import examples
+from frontend.presenters.pods import pod_lines
+from frontend.presenters.waiting import Waiting, waiting
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -97,6 +101,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
         "card": card,
         "row": row,
         "kueue_message": entries.kueue_message(row),
+        "waiting": _waiting(row),
         "version": current,
         "events": [event(transition, ending) for transition in selectors.timeline(row)],
         "was_phase": request.GET.get("phase", ""),
@@ -113,11 +118,27 @@ def _gpu(request: PageRequest, row: Allocation) -> Card:
     return cards(rows, details.by_id(rows), queue.positions(rows), access.permissions_of(request.user), clock.now())[0]
 
 
-def _use(card: Card) -> dict[str, str]:
-    """Return the example pod and the shell commands, once the slices are held."""
+def _use(card: Card) -> dict[str, Any]:
+    """Return the examples and the shell commands, once the slices are held."""
     if not card.can_connect:
-        return {"pod": "", "lines": ""}
-    return {"pod": pod_yaml(card.row), "lines": kubectl(card.row)}
+        return {"examples": [], "lines": ""}
+    return {"examples": examples(card.row), "lines": kubectl(card.row)}
+
+
+def _waiting(row: Allocation) -> Waiting | None:
+    is_queued = row.phase == Phase.QUEUED
+    return waiting(row, forecast.next_start(row, clock.now())) if is_queued else None
+
+
+@require_safe
+@page
+def pods(request: PageRequest, id_: UUID) -> HttpResponse:
+    """Show the pods that use an allocation, with their state and events; a part of its page, and one of its own."""
+    row = selectors.get(request.user, id_)
+    found = pod_use.pods(row)
+    events = pod_use.events_of(row, found)
+    context = {"row": row, "pods": pod_lines(found, events or {}), "has_events": events is not None}
+    return show(request, "frontend/pods.html", context, partial="part")
 
 
 def _manifests(row: Allocation) -> list[dict[str, str]]:

@@ -1,8 +1,10 @@
 """The request form: choose slices, preview the cost, send."""
 
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
+import yaml
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
@@ -15,15 +17,18 @@ from allocations.capacity.fleet import fleet
 from allocations.capacity.headroom import Availability
 from allocations.capacity.node_shares import of_request
 from allocations.domain.allocation_spec import LABELLED, AllocationRequest
-from allocations.requests import forecast, selectors
+from allocations.models import Allocation
+from allocations.requests import forecast, selectors, services
 from allocations.requests.preview import Preview, preview_request
 from frontend import claim_form, form_idempotency
 from frontend.base_form import field_label
 from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import amounts, phases, refusals
+from frontend.presenters import amounts, claims, phases, refusals
+from frontend.presenters.offering_filters import filtered
 from frontend.presenters.offerings import choices
+from frontend.presenters.presets import filled_forms
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.http import own_writes
@@ -32,9 +37,12 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
-EMPTY_SUMMARY: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
+EMPTY_SUMMARY: dict[str, Any] = {
+    **{"seen": None, "unclear": "", "chosen_words": "", "curl": "", "violations": [], "chips": []},
+    **{"matches": [], "claim_yaml": ""},
+}
 ALREADY_REQUESTED = "This request was already submitted. To request another allocation, open Request again."
-RELOADS = ("check", "more", "fewer")
+RELOADS = ("check", "filter", "more", "fewer")
 """Buttons that show the form again and send nothing; without scripts they post it, since it has a token."""
 NOT_IN_ADDRESS = ("csrfmiddlewaretoken", "key")
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
@@ -49,7 +57,7 @@ def request_form(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         is_reload = any(name in request.POST for name in RELOADS)
         return redirect(_address(request.POST)) if is_reload else _send(request, projects)
-    values = _values(request, projects)
+    values = _values(request.GET, projects, _last(request))
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
     response = _page(request, projects, form, values)
     return trigger_client_event(response, "rows-changed", after="settle") if claim_form.is_resized(values) else response
@@ -62,8 +70,9 @@ def preview(request: PageRequest) -> HttpResponse:
     if not request.htmx:
         return redirect(_address(request.GET))
     projects = _projects(request)
-    values = _values(request, projects)
-    return show(request, "frontend/request_form.html", _preview(request, projects, values), partial="answer")
+    values = _values(request.GET, projects, _last(request))
+    context = {"claim": _claim(request, values), **_preview(request, projects, values)}
+    return show(request, "frontend/request_form.html", context, partial="answer")
 
 
 def _address(values: QueryDict) -> str:
@@ -107,6 +116,7 @@ def _page(
         "form": form,
         "projects": projects,
         "choices": [],
+        "found": filtered([], values, ""),
         "chosen": values.get("offering", ""),
         "who_to_ask": [] if projects else _contacts(request),
     }
@@ -114,7 +124,11 @@ def _page(
         team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
         availability = Availability([team], user=request.user, project=project, fleet=offered)
         releases = cache(lambda: forecast.expected_releases(clock.now()))
-        context |= {"team": team, "choices": choices(team, availability, offered.prices, offered.currency, releases)}
+        listed = choices(team, availability, offered.prices, offered.currency, releases)
+        context |= {"team": team, "choices": listed, "found": filtered(listed, values, offered.currency)}
+        usable = [offer.key for choice in listed for offer in choice.offers if not offer.unavailable]
+        context["presets"] = filled_forms(catalog.presets(), _last(request), usable, values)
+        context["claim_places"] = ",".join(f"#claim-{choice.name}" for choice in listed if choice.has_claim)
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
@@ -149,7 +163,8 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     if offering is None:
         return None
     is_operator = access.can(request.user, "claim.raw", None)
-    return claim_form.context(values, device_inventory.of_flavor(offering.flavor).schema, is_operator=is_operator)
+    context = claim_form.context(values, device_inventory.of_flavor(offering.flavor).schema, is_operator=is_operator)
+    return context | {"flavor": offering.flavor.name}
 
 
 def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:
@@ -164,7 +179,23 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
         "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "violations": refusals.violations(seen.violations),
         "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
+        "chosen_words": f"{claims.slices(seen.offering, spec.count, spec.claim)}, {amounts.hours(Fraction(hours))} h, "
+        f"{spec.project}",
         "curl": as_curl(spec),
+        **_claim_summary(seen),
+    }
+
+
+def _claim_summary(seen: Preview) -> dict[str, Any]:
+    """Return how many devices each request of a custom claim matches, and the claim as Kubernetes gets it."""
+    if seen.prepared_claim is None:
+        return {}
+    planned = [content for content, _ in selectors.manifests(services.draft(seen))]
+    return {
+        "matches": [claims.matches(one) for one in seen.prepared_claim.matches()],
+        "claim_yaml": "---\n".join(
+            yaml.safe_dump(content, sort_keys=False) for content in planned if content["kind"] == "ResourceClaim"
+        ),
     }
 
 
@@ -186,13 +217,13 @@ def _projects(request: PageRequest) -> list[Project]:
     return [project for project in rows if permissions.can("allocation.request", project.team_id)]
 
 
-def _values(request: PageRequest, projects: list[Project]) -> QueryDict:
+def _values(sent: QueryDict, projects: list[Project], last: Allocation | None) -> QueryDict:
     """Return the form's values: the address', else the defaults, in the project of the person's last request."""
-    values = request.GET.copy()
+    values = sent.copy()
     for name, value in DEFAULTS.items():
         values.setdefault(name, value)
     if not values.get("project") and projects:
-        values["project"] = _last_project(request) or projects[0].slug
+        values["project"] = last.project.slug if last else projects[0].slug
     return values
 
 
@@ -210,6 +241,9 @@ def _contacts(request: PageRequest) -> list[str]:
     return []
 
 
-def _last_project(request: PageRequest) -> str:
-    last = selectors.visible(request.user).filter(requested_by=request.user, project__archived_at=None).first()
-    return last.project.slug if last else ""
+def _last(request: PageRequest) -> Allocation | None:
+    """Return the person's last request in a project that is in use; read once for a page."""
+    if not hasattr(request, "last_request"):
+        own = selectors.visible(request.user).filter(requested_by=request.user, project__archived_at=None)
+        request.last_request = own.first()  # type: ignore[attr-defined]
+    return request.last_request  # type: ignore[attr-defined,no-any-return]

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from portal.core.admin import ReadOnlyAdmin
 from quotas.catalog import services
 from quotas.catalog.forms import FlavorForm
-from quotas.catalog.models import Device, Flavor, FlavorVersion, Node, Offering, Pool, PoolUse
+from quotas.catalog.models import Device, Flavor, FlavorVersion, Node, Offering, Pool, PoolUse, Preset
 
 
 @admin.register(Flavor)
@@ -50,6 +50,18 @@ class OfferingAdmin(admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Offering, form: ModelForm, change: bool) -> None:
         services.hide_offering(request.user.get_username(), Offering.objects.get(pk=obj.pk), hidden=obj.hidden)
+
+
+@admin.register(Preset)
+class PresetAdmin(admin.ModelAdmin):
+    list_display = ("name", "offering", "count", "hours", "position", "hidden")
+    list_select_related = ("offering",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Preset, form: ModelForm, change: bool) -> None:
+        services.save_preset(request.user.get_username(), obj)
 
 
 @admin.register(FlavorVersion)

@@ -1,13 +1,14 @@
 """The catalog: flavors, pools and offerings, and the nodes and devices behind them.
 
-Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `sync.sync` writes what
-`discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
+Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`, `Preset`) is observed: `sync.sync` writes
+what `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
 """
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
@@ -243,6 +244,28 @@ class Offering(models.Model):
             return False
         decided = self.flavor.fail_requests_greater_than_one
         return self.sharing == Sharing.MPS if decided is None else decided
+
+
+class Preset(models.Model):
+    """A request that operators offer under a name: so many slices of an offering, for so many hours.
+
+    Shown by `position`, then by name, to people whose team has quota of the offering.
+    """
+
+    name = models.CharField(max_length=40, unique=True, help_text="such as Notebook, or 8-GPU node")
+    offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="presets")
+    count = models.PositiveIntegerField(default=1, validators=[MinValueValidator(1)])
+    hours = models.DecimalField(
+        max_digits=8, decimal_places=2, default=8, validators=[MinValueValidator(Decimal("0.01"))]
+    )
+    position = models.PositiveSmallIntegerField(default=0, help_text="presets with a lower number come first")
+    hidden = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("position", "name")
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class FlavorVersion(AppendOnly):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from django.db.models import QuerySet
 
 from quotas.catalog import blocked_capacity
-from quotas.catalog.models import HOLDER_PODS, Flavor, Kind, Offering, Path, Pool
+from quotas.catalog.models import HOLDER_PODS, Flavor, Kind, Offering, Path, Pool, Preset
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import Discovered, Identity
 
@@ -76,3 +76,8 @@ def pools(cluster: str = "") -> QuerySet[Pool]:
     """
     rows = Pool.objects.select_related("flavor__cluster", "use").order_by("key")
     return rows.filter(flavor__cluster=cluster) if cluster else rows
+
+
+def presets() -> QuerySet[Preset]:
+    """Return the presets that are not hidden, in order, with their offering."""
+    return Preset.objects.filter(hidden=False).select_related("offering__flavor")

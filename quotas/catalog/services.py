@@ -13,7 +13,7 @@ from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog import share_settings, shortnames, versions
-from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.catalog.models import Flavor, Offering, Pool, Preset
 
 
 def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
@@ -104,3 +104,22 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
             versions.record([offering.flavor])
             audit(actor, "offering.hide", offering.key, before={"hidden": not hidden}, after={"hidden": hidden})
     return offering
+
+
+def save_preset(actor: str, preset: Preset) -> Preset:
+    """Save a preset that operators added or changed."""
+    before = Preset.objects.filter(pk=preset.pk).first()
+    with transaction.atomic():
+        preset.save()
+        audit(actor, "preset.set", preset.name, before=_preset(before) if before else None, after=_preset(preset))
+    return preset
+
+
+def _preset(preset: Preset) -> dict[str, Any]:
+    return {
+        "offering": preset.offering.key,
+        "count": preset.count,
+        "hours": str(preset.hours),
+        "position": preset.position,
+        "hidden": preset.hidden,
+    }

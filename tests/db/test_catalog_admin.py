@@ -7,8 +7,9 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
+from portal.core.models import AuditEntry
 from portal.tenants.models import User
-from quotas.catalog.models import Flavor, Node, Offering, Pool
+from quotas.catalog.models import Flavor, Node, Offering, Pool, Preset
 from quotas.costs import seeds
 from quotas.costs.models import NodeCost, NodeTerm, Price
 from quotas.limits.models import Limit
@@ -18,8 +19,8 @@ from tests.support.quotas import cluster, hour, used
 pytestmark = pytest.mark.django_db
 APPS = ("clusters", "catalog", "limits", "metering", "costs")
 MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
-WRITABLE = {"Flavor", "Offering", "Limit", "QueuePolicy"}
-ADDABLE = {"Limit", "Price", "NodeCost", "NodeTerm", "QueuePolicy"}
+WRITABLE = {"Flavor", "Offering", "Preset", "Limit", "QueuePolicy"}
+ADDABLE = {"Preset", "Limit", "Price", "NodeCost", "NodeTerm", "QueuePolicy"}
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def url(model, page: str, *args: object) -> str:
 
 def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
-        *("Cluster", "Flavor", "FlavorVersion", "Pool", "PoolUse", "Offering", "Node", "Device"),
+        *("Cluster", "Flavor", "FlavorVersion", "Pool", "PoolUse", "Offering", "Preset", "Node", "Device"),
         *("Limit", "LimitUse", "QueuePolicy", "QuotaChange", "WeightChange", "Price"),
         *("UsageInterval", "CapacityInterval", "ForeignUse", "HoldUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),
@@ -62,6 +63,22 @@ def test_rows_are_listed_shown_and_never_deleted(operator, rows, model):
         if model.__name__ not in WRITABLE:
             assert operator.post(url(model, "change", row.pk), {}).status_code == 403
     assert operator.get(url(model, "add")).status_code == (200 if model.__name__ in ADDABLE else 403)
+
+
+def test_a_preset_is_added_and_changed_through_the_service(operator, rows):
+    offering = Offering.objects.get(key="l40s/whole")
+    values = {"name": "Notebook", "offering": offering.pk, "count": "1", "hours": "8", "position": "0"}
+    assert operator.post(url(Preset, "add"), values).status_code == 302
+    preset = Preset.objects.get()
+    assert operator.post(url(Preset, "change", preset.pk), values | {"count": "2"}).status_code == 302
+    preset.refresh_from_db()
+    assert preset.count == 2
+    entry = AuditEntry.objects.filter(action="preset.set").latest("pk")
+    assert entry.actor == "op"
+    assert entry.before is not None
+    assert entry.after is not None
+    assert (entry.before["count"], entry.after["count"]) == (1, 2)
+    assert operator.post(url(Preset, "change", preset.pk), values | {"count": "0"}).status_code == 200
 
 
 def test_a_limit_is_changed_through_the_service(operator, rows):

@@ -1,13 +1,20 @@
 """The page of an allocation, its actions, and the filters of the list."""
 
+from base64 import b64decode
 from datetime import timedelta
 
 import pytest
+import yaml
 
 from allocations.domain.phases import Phase
+from allocations.models import MirrorObject
+from allocations.requests import forecast
 from portal.core import clock
 from portal.tenants import services as tenants
-from quotas.catalog.models import Flavor
+from quotas.catalog.models import Flavor, Pool
+from quotas.limits import services as limits
+from tests.support.claim_rows import h100_node
+from tests.support.clusters import LOCAL
 from tests.support.pages import HTMX, browser_of, ended, held, in_phase, requested, text
 from tests.support.people import person
 
@@ -150,3 +157,93 @@ def test_the_list_is_filtered_by_its_address(fleet, member, team, project, brows
 
 def names(response) -> set[str]:
     return {card.row.name for card in response.context["cards"]}
+
+
+def test_what_to_do_with_it_comes_before_its_facts(fleet, member, project, browser):
+    page = text(browser.get(f"/allocations/{held(requested(member, project)).pk}"))
+    places = [page.index(f'id="{name}"') for name in ("use-title", "pods-title", "devices", "timeline", "facts")]
+    assert places == sorted(places)
+
+
+def test_examples_of_a_pod_a_job_and_pytorch_are_shown_and_downloaded(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    response = browser.get(f"/allocations/{row.pk}")
+    found = {example.file: example for example in response.context["examples"]}
+    assert [yaml.safe_load(example.yaml)["kind"] for example in found.values()] == ["Pod", "Job", "Job"]
+    template = yaml.safe_load(found["job.yaml"].yaml)["spec"]["template"]
+    assert template["metadata"]["labels"] == {"gpu-portal.io/allocation": "training"}
+    assert "torch.cuda" in found["pytorch.yaml"].yaml
+    data = found["job.yaml"].url.partition("base64,")[2]
+    assert b64decode(data).decode() == found["job.yaml"].yaml
+    assert 'download="pytorch.yaml"' in text(response)
+
+
+def pod(project, row, name: str, **facts: object) -> None:
+    defaults = {"phase": "Running", "node": "l40s-0", "gpus": {}, "cpu_millicores": 100, "memory_mib": 256}
+    MirrorObject.objects.create(
+        cluster_id=LOCAL,
+        kind="Pod",
+        namespace=project.namespace,
+        name=name,
+        uid=name,
+        resource_version=1,
+        allocation=row.name,
+        facts=defaults | facts,
+        seen_at=clock.now(),
+    )
+
+
+def test_pods_that_use_it_are_listed_with_their_state(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    part = text(browser.get(f"/allocations/{row.pk}/pods", headers=HTMX))
+    assert "No pod uses it now." in part
+    pod(project, row, "runs")
+    pod(project, row, "waits", phase="Pending", node="", unschedulable="0/3 nodes are available.")
+    pod(project, row, "holds", holder=True)
+    response = browser.get(f"/allocations/{row.pk}/pods")
+    assert [(line.name, line.badge.word) for line in response.context["pods"]] == [
+        ("runs", "Running"),
+        ("waits", "Waiting for a node"),
+    ]
+    assert "0/3 nodes are available." in text(response)
+    assert "The cluster does not answer" in text(response)
+    assert "<html" in text(response)
+    assert "<html" not in part
+
+
+def test_its_devices_stay_on_the_page_after_the_end(team, member, project, browser):
+    h100_node(team)
+    row = held(requested(member, project, "h100/whole"), [("h100-0", "gpu-3", "GPU-abc")])
+    assert "Devices held now" in text(browser.get(f"/allocations/{row.pk}"))
+    ended(row)
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert "The allocation has ended and holds no devices. These are what it held last." in page
+    assert "GPU-abc" in page
+    never = ended(requested(member, project, "h100/whole"))
+    assert "It never held a device." in text(browser.get(f"/allocations/{never.pk}"))
+
+
+def test_what_waits_says_when_enough_is_expected_to_be_free_and_what_would_help(fleet, member, project, browser):
+    holder = held(requested(member, project, count=4, name="training"), hours=2)
+    row = in_phase(requested(member, project), Phase.QUEUED, "WaitingForQuota", "It starts when 1 more GPU is free.")
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert holder.ends_at is not None
+    assert f'Enough is expected to be free at <time datetime="{holder.ends_at.isoformat()}"' in page
+    assert "when training ends." in page
+    assert "<strong>What you can do:</strong> Release what the team no longer needs" in page
+    assert f"/request?project=vision-train&amp;offering={row.offering.key.replace('/', '%2F')}&amp;count=1" in page
+
+
+def test_what_could_start_now_names_no_end_that_it_waits_for(fleet, member, project, browser):
+    row = requested(member, project)
+    assert forecast.next_start(row, clock.now()) is None
+    assert "Enough is expected to be free" not in text(browser.get(f"/allocations/{row.pk}"))
+
+
+def test_another_teams_allocation_is_not_named_to_who_waits_for_it(fleet, member, project, other_team, browser):
+    there = tenants.create_project(other_team, "language-train", "Language training")
+    limits.set_limit("operator", other_team, Pool.objects.get(key="l40s/gpu"), 8)
+    held(requested(person(other_team), there, count=8, name="secret"))
+    row = in_phase(requested(member, project), Phase.QUEUED, "WaitingForQuota")
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert "secret" not in page

@@ -152,3 +152,32 @@ def test_only_operators_see_and_may_use_cel(browser, team):
     assert "for operators only" in text(browser.get("/request/preview", values, headers={"HX-Request": "true"}))
     operator = browser_of(person(team, platform_role="operator"))
     assert "row-0-cel" in text(operator.get("/request", ASK))
+
+
+def test_each_request_says_how_many_devices_match_and_the_yaml_is_beside(browser):
+    two = {ROWS: "2", "row-0-count": "2", "row-1-device": "mig", "row-1-profile": "3g.40gb"}
+    page = browser.get("/request", ASK | two)
+    assert page.context["matches"] == ["Matches 8 devices.", "Matches 16 devices."]
+    assert "kind: ResourceClaim" in page.context["claim_yaml"]
+    assert "deviceClassName: mig.nvidia.com" in page.context["claim_yaml"]
+    part = text(browser.get("/request/preview", ASK | two, headers=HTMX))
+    assert '<p id="matches-1" hx-swap-oob="innerHTML">Matches 16 devices.</p>' in part
+    assert "kind: ResourceClaim" in part
+
+
+def test_values_are_chosen_from_what_devices_publish(browser):
+    typed = {ROWS: "1", "row-0-c0-name": f"string:{ROOT}"}
+    part = text(browser.get("/request/preview", ASK | typed, headers=HTMX))
+    values = part.split('<datalist id="values-row-0-c0">')[1].split("</datalist>")[0]
+    assert '<option value="pci0000:10">' in values
+    assert 'list="values-row-0-c0"' in text(browser.get("/request", ASK))
+
+
+def test_attributes_are_grouped_by_the_devices_that_publish_them(browser):
+    page = text(browser.get("/request", ASK))
+    of_mig = page.split('<optgroup label="MIG slices only">')[1].split("</optgroup>")[0]
+    assert 'value="string:profile"' in of_mig
+
+
+def test_a_profile_is_not_asked_of_a_whole_gpu(browser):
+    assert "profile" not in claim_of(browser, **{ROWS: "1", "row-0-profile": "3g.40gb"})["requests"][0]

@@ -12,7 +12,7 @@ from portal.core import clock
 from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.models import Flavor, Offering, Pool, Preset
 from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
@@ -57,7 +57,8 @@ def test_cards_say_price_capacity_and_headroom(fleet, browser):
     page = text(browser.get("/request"))
     assert "NVIDIA L40S" in page
     assert "1.10 EUR per hour" in page
-    assert "<strong>2 available to you now</strong> · 4 of 4 free · team limit 2" in page
+    assert "<strong>2 available to you now</strong>" in page
+    assert "4 of 4 free · team limit 2" in page
 
 
 def test_cards_say_what_of_its_node_goes_with_a_slice(fleet, browser):
@@ -79,8 +80,11 @@ def test_pages_say_what_is_used_of_a_pool_that_offerings_share(team, project, me
     h100_node(team, 8)
     held(requested(member, project, "h100/mig-3g.40gb", 4))
     page = text(browser.get("/request"))
-    assert "Team vision uses 2 of 8 GPUs of <code>h100/slices</code>. All slices of this pool share them." in page
-    assert "<strong>6 available to you now</strong> · 8 of 8 free · team limit 8" in page
+    assert "Team vision uses 2 of 8 GPUs of <code>h100/slices</code>. All slices of this pool share them: " in page
+    assert 'data-number="1">MIG slice 3g.40gb 2</span><span class="key" data-number="0">left 6</span>' in page
+    assert '<rect x="0" y="0" width="250" height="12" data-number="1"/>' in page
+    assert "<strong>6 available to you now</strong>" in page
+    assert "8 of 8 free · team limit 8" in page
     home = text(browser.get("/"))
     assert "<code>h100/slices</code> 2 of 8 GPUs used" in home
     assert "These offerings share the pool." in home
@@ -120,7 +124,7 @@ def test_without_scripts_a_button_shows_the_same_preview(fleet, browser):
     assert "17.60 EUR" in page
 
 
-@pytest.mark.parametrize("button", ["check", "more", "fewer"])
+@pytest.mark.parametrize("button", ["check", "filter", "more", "fewer"])
 def test_without_scripts_the_token_of_the_form_does_not_get_into_an_address(fleet, browser, button):
     sent = form(browser, count="2", csrfmiddlewaretoken="secret", **{button: "1"})
     answer = browser.post("/request", sent)
@@ -354,3 +358,70 @@ def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member
 @pytest.mark.parametrize("path", ["/request?offering=%00/claim", "/allocations?project=%00&phase=%00"])
 def test_an_address_of_nonsense_is_answered(browser, fleet, path):
     assert browser.get(path).status_code == 200
+
+
+def shown(browser, **filters: str) -> set[str]:
+    """Return the offerings that the form shows with these filters."""
+    found = browser.get("/request", filters).context["found"]
+    return {offer.key for choice in found.choices for offer in choice.offers}
+
+
+def test_offerings_are_filtered_by_model_memory_kind_price_and_what_is_available(fleet, browser):
+    assert shown(browser) == {"l40s/whole", "t4/shared"}
+    assert shown(browser, model="NVIDIA L40S") == {"l40s/whole"}
+    assert shown(browser, memory="45") == {"l40s/whole"}
+    assert shown(browser, kind="shared") == {"t4/shared"}
+    assert shown(browser, price="0.25") == {"t4/shared"}
+    assert shown(browser, now="1") == {"l40s/whole"}
+    assert shown(browser, model="H200", memory="x", kind="y", price="-1") == {"l40s/whole", "t4/shared"}
+
+
+def test_the_chosen_offering_stays_in_sight_whatever_the_filters_are(fleet, browser):
+    assert shown(browser, kind="shared", offering="l40s/whole") == {"l40s/whole", "t4/shared"}
+
+
+def test_filters_without_a_result_can_be_cleared(fleet, browser):
+    page = text(browser.get("/request", {"kind": "shared", "now": "1"}))
+    assert "No GPU matches the filters." in page
+    assert '<a href="/request">Clear the filters</a>' in page
+
+
+def test_many_mig_slices_are_folded_unless_one_is_chosen(cut_on_demand, browser):
+    page = browser.get("/request")
+    (h100,) = [choice for choice in page.context["choices"] if choice.name == "h100"]
+    assert [offer.kind for offer in h100.unfolded] == ["Whole GPU", "Custom DRA claim"]
+    assert '<details class="mig">' in text(page)
+    assert '<details class="mig" open>' in text(browser.get("/request", {"offering": "h100/mig-1g.10gb"}))
+
+
+def test_a_preset_fills_the_form(fleet, browser):
+    preset = Preset(name="Notebook", offering=Offering.objects.get(key="l40s/whole"), count=2, hours=24)
+    catalog.save_preset("operator", preset)
+    (link,) = browser.get("/request").context["presets"]
+    assert (link.name, link.words) == ("Notebook", "2 × NVIDIA L40S, 24 h")
+    page = browser.get(link.url)
+    assert page.context["form"]["count"].value() == "2"
+    assert page.context["chosen_words"] == "2 × NVIDIA L40S, 24 h, vision-train"
+    assert page.context["seen"].fits == "now"
+    assert page.context["presets"][0].is_chosen
+
+
+def test_presets_of_what_the_team_cannot_have_are_left_out(fleet, browser):
+    for name, key, hidden in (("A", "t4/shared", False), ("B", "l40s/whole", True)):
+        offering = Offering.objects.get(key=key)
+        catalog.save_preset("operator", Preset(name=name, offering=offering, hidden=hidden))
+    assert browser.get("/request").context["presets"] == []
+
+
+def test_the_last_request_can_be_repeated(fleet, browser, member, project):
+    requested(member, project, count=2, hours="5")
+    (link,) = browser.get("/request").context["presets"]
+    assert (link.name, link.words) == ("Last request", "2 × NVIDIA L40S, 5 h")
+    page = browser.get(link.url)
+    assert page.context["chosen_words"] == "2 × NVIDIA L40S, 5 h, vision-train"
+
+
+def test_the_summary_says_what_is_chosen(fleet, browser):
+    query = {"project": "vision-train", "offering": "l40s/whole", "count": "2", "length": "8"}
+    part = text(browser.get("/request/preview", query, headers=HTMX))
+    assert '<p id="chosen" hx-swap-oob="innerHTML">2 × NVIDIA L40S, 8 h, vision-train</p>' in part

@@ -30,7 +30,7 @@ BUDGETS = {
     "/costs/mine": 19,
     "/allocations": 14,
     "/queues/{team}": 8,
-    "/request": 9,
+    "/request": 10,
     "POST /login": 10,
     "GET /login": 0,
 }

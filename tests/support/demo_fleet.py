@@ -14,6 +14,7 @@ from allocations.reconcile.mirror_writer import record_list, record_sync
 from deploy.local.fleet import publisher, spec
 from portal.core import clock
 from portal.tenants import seeds as people
+from quotas.catalog import seeds as presets
 from quotas.costs import seeds as prices
 from quotas.limits import seeds as quotas
 from tests.support import capacity_bodies
@@ -36,6 +37,7 @@ def record(at: datetime) -> None:
         reconcile_inventory(LOCAL)
         quotas.seed_half_quotas()
         prices.price()
+        presets.seed_presets()
     watched_until(at)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from quotas.catalog import seeds as presets
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Node, PoolUse
 from quotas.costs import seeds as prices
@@ -11,7 +12,10 @@ from quotas.limits import seeds as limits
 
 
 class Command(BaseCommand):
-    help = "Wait for the catalogue, accept its flavors, set the demo's prices, and give each team half of the pools."
+    help = (
+        "Wait for the catalogue, accept its flavors, set the demo's prices and presets, and give each team half of "
+        "the pools."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for the catalogue")
@@ -24,7 +28,8 @@ class Command(BaseCommand):
             time.sleep(0.2)
         for flavor in Flavor.objects.filter(accepted=False):
             catalog.accept_flavor("system", flavor)
-        self.stdout.write(f"{limits.seed_half_quotas()} limits and {prices.price()} prices set")
+        limits_, prices_ = limits.seed_half_quotas(), prices.price()
+        self.stdout.write(f"{limits_} limits, {prices_} prices and {presets.seed_presets()} presets set")
 
 
 def is_found() -> bool:

@@ -123,6 +123,7 @@ class AllocationOut(serializers.Serializer):
     queue = QueuePositionOut(allow_null=True)
     reservation = serializers.ChoiceField(["device", "node", "count"])
     devices = DeviceHeldOut(many=True)
+    past_devices = DeviceHeldOut(many=True, help_text="Once ended: the devices of its last hold.")
     cost = CostToDateOut()
     objects = ObjectOut(many=True)
 
@@ -172,6 +173,8 @@ class LabelOut(serializers.Serializer):
 class ConnectionOut(serializers.Serializer):
     label = LabelOut()  # type: ignore[assignment]  # a field of that name, not the option
     pod_yaml = serializers.CharField()
+    job_yaml = serializers.CharField()
+    pytorch_yaml = serializers.CharField()
     kubectl = serializers.CharField(help_text="Shell lines.")
     kubeconfig = serializers.CharField()
     expires_at = serializers.DateTimeField()
@@ -222,6 +225,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "queue": place._asdict() if place else None,
         "reservation": selectors.reservation(row),
         "devices": [_device(held) for held in detail.devices],
+        "past_devices": [_device(held) for held in detail.past_devices],
         "cost": {**cost_to_date(detail.charge, detail.currency), "per_hour": amount(detail.per_hour)},
         "objects": [
             {"apiVersion": KINDS[kind].api_version, "kind": kind, "namespace": namespace, "name": name}
@@ -289,6 +293,8 @@ def connection(access: Connection) -> dict[str, Any]:
     return {
         "label": vars(access.label),
         "pod_yaml": access.pod_yaml,
+        "job_yaml": access.job_yaml,
+        "pytorch_yaml": access.pytorch_yaml,
         "kubectl": access.kubectl,
         "kubeconfig": access.kubeconfig,
         "expires_at": access.expires_at,

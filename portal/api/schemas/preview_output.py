@@ -48,6 +48,10 @@ class PreviewOut(serializers.Serializer):
     isolation = serializers.ChoiceField(LEVELS)
     isolation_note = serializers.CharField()
     node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that come with all slices.")
+    matching_devices = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Of a custom claim: the devices that meet each request or alternative, in order, in use or not.",
+    )
     price = PriceQuotedOut()
     wait = WaitOut()
     manifests = PlannedOut(many=True)
@@ -75,6 +79,7 @@ def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
         ],
         **isolation(seen.isolation),
         "node_share": node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
+        "matching_devices": seen.prepared_claim.matches() if seen.prepared_claim else [],
         "price": {
             "per_hour": amount(seen.price_per_hour),
             "total": amount(seen.price_total),

@@ -1,0 +1,28 @@
+"""Examples of pods and Jobs on an allocation, to copy and to download without a script."""
+
+from base64 import b64encode
+from dataclasses import dataclass
+
+from allocations.connect.connection import job_yaml, pod_yaml, pytorch_yaml
+from allocations.models import Allocation
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example; ``url`` has the whole file."""
+
+    word: str
+    file: str
+    yaml: str
+
+    @property
+    def url(self) -> str:
+        return f"data:application/yaml;base64,{b64encode(self.yaml.encode()).decode()}"
+
+
+def examples(row: Allocation) -> list[Example]:
+    return [
+        Example("Pod", "pod.yaml", pod_yaml(row)),
+        Example("Job", "job.yaml", job_yaml(row)),
+        Example("PyTorch", "pytorch.yaml", pytorch_yaml(row)),
+    ]

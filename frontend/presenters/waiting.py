@@ -1,0 +1,43 @@
+"""What a queued allocation waits for, and what would help."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from allocations.domain import reasons
+from allocations.domain.phases import Phase
+from allocations.models import Allocation
+from allocations.requests.forecast import ExpectedRelease
+from portal.tenants.models import Team
+
+FOR_QUOTA = "WaitingForQuota"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """``at`` is when enough is expected to be free, None if unknown; ``what`` is then the end of which allocation."""
+
+    hint: str
+    at: datetime | None
+    what: str
+    instead_url: str
+
+
+def waiting(row: Allocation, release: ExpectedRelease | None) -> Waiting | None:
+    """Return what would help a queued allocation; None if it is not queued. ``release`` is the one that it needs."""
+    if row.phase != Phase.QUEUED or row.desired != Allocation.Desired.HELD:
+        return None
+    query = urlencode({"project": row.project.slug, "offering": row.offering.key, "count": row.count})
+    return Waiting(
+        hint=reasons.queued(row.reason).hint,
+        at=release.at if release else None,
+        what=_name(release.allocation, row.project.team) if release else "",
+        instead_url=f"{reverse('request')}?{query}" if row.reason == FOR_QUOTA and row.claim is None else "",
+    )
+
+
+def _name(row: Allocation, team: Team) -> str:
+    """Return the allocation's name to its own team; others learn that it is another team's."""
+    return row.name if row.project.team_id == team.pk else "an allocation of another team"
