@@ -113,11 +113,11 @@ def test_what_was_previewed_at_five_and_changed_to_zero_is_previewed_again(brows
     assert nominal("vision") == 0
 
 
-def test_a_second_click_applies_nothing_more(browser):
+def test_a_second_click_applies_nothing_more(browser, team, pool):
     first = browser.post(URL, {**cell(VISION, "5"), "preview": "1"})
     sent = {**cell(VISION, "5"), "confirm": first.context["preview"].token, "key": first.context["key"]}
     assert browser.post(URL, sent).status_code == 302
-    limits.set_limit("operator", Limit.objects.get(team__slug="vision").team, Pool.objects.get(key=POOL), 6)
+    limits.set_limit("operator", team, pool, 6)
     again = browser.post(URL, sent)
     assert again.status_code == 302
     assert nominal("vision") == 6
