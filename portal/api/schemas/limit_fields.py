@@ -56,6 +56,8 @@ class TouchedOut(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     project = serializers.CharField()
+    offering = serializers.CharField()
+    slices = serializers.IntegerField(help_text="Of a custom claim its devices.")
     phase = serializers.ChoiceField(PHASES)
 
 

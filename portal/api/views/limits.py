@@ -184,7 +184,15 @@ def effect_document(found: limit_services.Effect) -> dict[str, Any]:
         "over": limit_services.text(found.over),
         "borrowed": limit_services.text(found.borrowed),
         "allocations": [
-            {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase} for row in found.affected
+            {
+                "id": row.pk,
+                "name": row.name,
+                "project": row.project.slug,
+                "offering": row.offering.key,
+                "slices": row.slices,
+                "phase": row.phase,
+            }
+            for row in found.affected
         ],
         "detail": found.sentence,
     }
