@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.fields.json import KT
 
+from allocations.domain.custom_claim import slices_of
 from allocations.domain.observed_facts import ObservedFacts
 from allocations.domain.phases import Outcome, Phase
 from portal.clusters.models import Cluster
@@ -125,6 +126,11 @@ class Allocation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.project_id}/{self.name}"
+
+    @property
+    def slices(self) -> int:
+        """Return how many slices it requests or holds: of a custom claim its devices, since its count is always one."""
+        return slices_of(self.count, self.claim)
 
 
 class Transition(models.Model):

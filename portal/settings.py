@@ -233,6 +233,8 @@ SPECTACULAR_SETTINGS = {
         "Phase": "portal.api.schemas.allocation_output.PHASES",
         "Outcome": "portal.api.schemas.allocation_output.OUTCOMES",
         "JobState": "portal.api.views.jobs.STATES",
+        "HolderKind": "portal.api.schemas.limit_fields.HOLDER_KINDS",
+        "QuotaHolderKind": "portal.api.schemas.limit_fields.QUOTA_HOLDER_KINDS",
         "QueueEntryKind": "portal.api.views.queues.KINDS",
         "QueueEntryState": "portal.api.views.queues.STATES",
         "QueueOrder": "portal.api.views.queues.ORDERS",

@@ -1,14 +1,46 @@
 """A custom DRA claim as it is stored: its document, and under ``built`` what was computed from it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any, Self
 
 BUILT = "built"
 UNITS = "units"
 UNITS_PATH = f"{BUILT}__{UNITS}"
 """The units of a stored claim, as a query reads them."""
+SLICES_PATHS = ("requests", f"{BUILT}__gpus")
+"""What `slices` needs of a stored claim, as a query reads it."""
+
+
+def slices(count: int, requests: Sequence[Mapping[str, Any]] | None, gpus: str | Fraction | None = None) -> int:
+    """Return how many slices an allocation requests or holds: its ``count``, or, given the requests of a custom claim,
+    the devices that these request, of alternatives the most.
+
+    For all devices of a node no number is known before: then they are the whole-GPU equivalents ``gpus`` that the claim
+    can use at most, rounded up. Devices with admin access are held by others and do not count.
+    """
+    if requests is None:
+        return count
+    counts = [
+        max(choice.get("count", 1) if choice.get("count") != "all" else 0 for choice in _choices(request))
+        for request in requests
+        if not request.get("admin_access")
+    ]
+    is_open = any(choice.get("count") == "all" for request in requests for choice in _choices(request))
+    return max(sum(counts), ceil(Fraction(gpus))) if is_open and gpus is not None else sum(counts)
+
+
+def slices_of(count: int, claim: Mapping[str, Any] | None) -> int:
+    """Return `slices` of a stored claim; None: the allocation has none."""
+    if claim is None:
+        return count
+    return slices(count, claim.get("requests", ()), claim.get(BUILT, {}).get("gpus"))
+
+
+def _choices(request: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return request.get("alternatives") or [request]
 
 
 @dataclass(frozen=True)
@@ -60,8 +92,7 @@ class CustomClaim:
         return all(choice.get("device", "gpu") == "gpu" for choice in self._choices())
 
     def _choices(self) -> list[Mapping[str, Any]]:
-        requests = self.document.get("requests", ())
-        return [choice for request in requests for choice in (request.get("alternatives") or [request])]
+        return [choice for request in self.document.get("requests", ()) for choice in _choices(request)]
 
     @classmethod
     def of_column(cls, stored: Mapping[str, Any] | None) -> Self | None:

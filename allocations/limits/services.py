@@ -1,13 +1,15 @@
 """Write operations on limits, with permission, and the preview of a change."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from allocations.capacity import recount
 from allocations.capacity.offering_index import OfferingIndex
@@ -54,6 +56,19 @@ class Effect:
     sentence: str
 
 
+@dataclass(frozen=True)
+class LimitChange:
+    """A limit as it shall be."""
+
+    holder: Holder
+    scope: Scope
+    spec: LimitSpec
+
+    def row(self) -> Limit:
+        """Return it as a row that is not saved."""
+        return Limit(**services.holder_fields(self.holder), **services.scope_fields(self.scope), **vars(self.spec))
+
+
 def visible(user: User) -> QuerySet[Limit]:
     """Return the limits on teams that the person sees, and on their departments, projects and members."""
     rows = Limit.objects.select_related(
@@ -77,11 +92,11 @@ def get(user: User, id_: int) -> Limit:
 def get_to_change(user: User, id_: int) -> Limit:
     """Return the limit if the person may change it. Raises NotVisible, Forbidden."""
     row = get(user, id_)
-    _require(user, services.holder_and_scope(row)[0])
+    require(user, services.holder_and_scope(row)[0])
     return row
 
 
-def _require(user: User, holder: Holder) -> None:
+def require(user: User, holder: Holder) -> None:
     """Raise Forbidden or NotVisible unless the person may set limits on the holder.
 
     Operators set those of departments and teams, leads those of projects and members.
@@ -105,7 +120,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
 
     Raises NotVisible, Forbidden, Invalid.
     """
-    _require(user, holder)
+    require(user, holder)
     counted = not Limit(**services.holder_fields(holder), **services.scope_fields(scope)).is_enforced_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # no allocation starts or ends during the count
         uses = recount.demands(OfferingIndex(), holder) if counted else []
@@ -114,7 +129,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
 
 def remove_limit(user: User, limit: Limit) -> None:
     """Remove a limit. Raises NotVisible, Forbidden."""
-    _require(user, services.holder_and_scope(limit)[0])
+    require(user, services.holder_and_scope(limit)[0])
     services.remove_limit(user.username, limit)
 
 
@@ -125,7 +140,7 @@ def set_policy(
 
     Raises NotVisible, Forbidden, Invalid.
     """
-    _require(user, holder)
+    require(user, holder)
     with transaction.atomic(), advisory_lock("limits"):
         check(selectors.policy_of(holder))
         services.set_policy(user.username, holder, **values)
@@ -133,35 +148,71 @@ def set_policy(
 
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
     """Return the effect that `set_limit` would have; writes nothing. Raises as `set_limit`."""
-    _require(user, holder)
-    row = Limit(**services.holder_fields(holder), **services.scope_fields(scope), **vars(spec))
-    current = Limit.objects.filter(**services.lookup_fields(row)).first()
+    require(user, holder)
+    row = LimitChange(holder, scope, spec).row()
+    return replace(effects([(holder, row)], current([row]))[0], objects=tuple(kueue_changes([row])))
+
+
+def current(rows: Sequence[Limit]) -> list[Limit | None]:
+    """Return the limit of each row's holder and scope as it is now, None if there is none. One query."""
+    identified = [services.lookup_fields(row) for row in rows]
+    found = Limit.objects.filter(reduce(or_, (Q(**fields) for fields in identified))).order_by() if rows else []
+    by_fields = {_identity(row): row for row in found}
+    return [by_fields.get(_identity(row)) for row in rows]
+
+
+def _identity(row: Limit) -> tuple[int | None, ...]:
+    return tuple(getattr(row, f"{name}_id") for name in services.lookup_fields(row))
+
+
+def effects(changed: Sequence[tuple[Holder, Limit]], known: Sequence[Limit | None]) -> list[Effect]:
+    """Return the effect of each changed row if all of them are set at once; `known` are the rows as they are now. Of
+    Kueue's objects see `kueue_changes`.
+    """
     usage = CurrentUsage()
+    quotas = QuotaUsage(usage)
+    after = _with_limits(quotas.quotas, [row for _, row in changed])
+    live: dict[tuple[str, int | None, int | None], list[Allocation]] = {}
+    found = []
+    for (holder, row), before in zip(changed, known, strict=True):
+        key = (row.holder_kind, row.department_id or row.team_id or row.project_id, row.user_id)
+        if key not in live:
+            live[key] = recount.live_allocations(holder)
+        found.append(_effect(usage, quotas, after, holder, row, before, live[key]))
+    return found
+
+
+def _effect(
+    usage: CurrentUsage,
+    quotas: QuotaUsage,
+    after: selectors.QuotaSnapshot,
+    holder: Holder,
+    row: Limit,
+    known: Limit | None,
+    live: Sequence[Allocation],
+) -> Effect:
     counts = [
-        (allocation, amount)
-        for allocation in recount.live_allocations(holder)
-        if (amount := usage.index.demand_of(allocation).in_unit_of(row))
+        (allocation, amount) for allocation in live if (amount := usage.index.demand_of(allocation).in_unit_of(row))
     ]
-    before = LimitSpec(current.nominal, current.borrowing, current.lending) if current else None
+    before = LimitSpec(known.nominal, known.borrowing, known.lending) if known else None
     if row.pool and isinstance(holder, Department | Team):
         # enforced by Kueue: queued allocations do not count, and tenants' own Jobs do
         counts = [(allocation, amount) for allocation, amount in counts if allocation.phase in RESERVING]
-        quotas = QuotaUsage(usage)
         by_queue = quotas.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
-        over, borrowed = quotas.excess(quotas.quotas.with_limit(row), selectors.name_of(holder), row.pool)
+        over, borrowed = quotas.excess(after, selectors.name_of(holder), row.pool)
     else:
         in_use = sum((amount for _, amount in counts), Fraction(0))
-        over, borrowed = max(Fraction(0), in_use - spec.nominal), Fraction(0)
+        over, borrowed = max(Fraction(0), in_use - row.nominal), Fraction(0)
     return Effect(
         before=before,
-        after=spec,
-        unit=unit(scope),
+        after=LimitSpec(row.nominal, row.borrowing, row.lending),
+        unit=unit(services.holder_and_scope(row)[1]),
         in_use=in_use,
         over=over,
         borrowed=borrowed,
         affected=tuple(allocation for allocation, _ in counts),
-        objects=tuple(_kueue_changes(row)) if row.is_enforced_by_kueue else (),
+        objects=(),
         sentence=_sentence(row, before, in_use, over, borrowed),
     )
 
@@ -190,14 +241,20 @@ def _queues(holder: Holder) -> list[str]:
     return [names.cluster_queue(slug) for slug in slugs]
 
 
-def _kueue_changes(row: Limit) -> list[differences.Difference]:
-    """Return the changes of Kueue's objects that the limit causes."""
-    if row.pool is None:
-        return []
-    cluster = row.pool.flavor.cluster_id
+def kueue_changes(rows: Sequence[Limit]) -> list[differences.Difference]:
+    """Return the changes of Kueue's objects that these limits cause together, cluster by cluster."""
+    enforced = [row for row in rows if row.is_enforced_by_kueue]
     quotas = selectors.quota_snapshot()
-    before, after = (selectors.manifests(cluster, each) for each in (quotas, quotas.with_limit(row)))
-    return differences.between(before, after)
+    changed = _with_limits(quotas, enforced)
+    found = []
+    for cluster in sorted({row.pool.flavor.cluster_id for row in enforced if row.pool}):
+        before, after = (selectors.manifests(cluster, each) for each in (quotas, changed))
+        found += differences.between(before, after)
+    return found
+
+
+def _with_limits(quotas: selectors.QuotaSnapshot, rows: Iterable[Limit]) -> selectors.QuotaSnapshot:
+    return reduce(lambda found, row: found.with_limit(row) if row.is_enforced_by_kueue else found, rows, quotas)
 
 
 def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:

@@ -12,6 +12,7 @@ from uuid import UUID
 from allocations.cluster import names
 from allocations.domain import reasons
 from allocations.domain.admission import PRIORITIES
+from allocations.domain.custom_claim import SLICES_PATHS, slices
 from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
@@ -74,6 +75,7 @@ def parts(teams: Collection[int]) -> tuple[Columns, Statement]:
     columns = (
         *("pk", "name", "priority", "created_at", "phase", "count"),
         *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
+        *(f"claim__{path}" for path in SLICES_PATHS),
     )
     return Columns(rows.order_by(), columns), jobs.unfinished_part(teams)
 
@@ -94,7 +96,7 @@ def item(row: Allocation | Job) -> QueueItem:
         return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
     project = row.project
     return _of_allocation(
-        *(row.pk, row.name, row.priority, row.created_at, row.phase, row.count),
+        *(row.pk, row.name, row.priority, row.created_at, row.phase, row.slices),
         *(row.offering.key, project.team_id, project.cluster_id, project.namespace),
     )
 
@@ -110,6 +112,8 @@ def _of_allocation(
     team: int,
     cluster: str,
     namespace: str,
+    claim_requests: Sequence[Mapping[str, Any]] | None = None,
+    claim_gpus: str | None = None,
 ) -> QueueItem:
     return QueueItem(
         order=(-PRIORITIES[priority], created_at, pk),
@@ -118,7 +122,7 @@ def _of_allocation(
         is_job=False,
         is_queued=phase == Phase.QUEUED,
         workload=(namespace, names.lease(name)),
-        requests={offering: count},
+        requests={offering: slices(count, claim_requests, claim_gpus)},
     )
 
 
@@ -159,8 +163,8 @@ def _allocation_entry(row: Allocation) -> Entry:
         name=row.name,
         project=row.project.slug,
         offering=row.offering.key,
-        count=row.count,
-        requests={row.offering.key: row.count},
+        count=row.slices,
+        requests={row.offering.key: row.slices},
         priority=row.priority,
         state=row.phase,
         reason=row.reason,

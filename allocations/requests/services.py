@@ -192,5 +192,5 @@ def _create(row: Allocation) -> None:
 
 
 def _summary(row: Allocation) -> str:
-    requested = f"{row.count} × {row.offering.key} {spec_of_row.time(row).in_words()}"
+    requested = f"{row.slices} × {row.offering.key} {spec_of_row.time(row).in_words()}"
     return f"{requested}: {row.purpose}" if row.purpose else f"{requested}."

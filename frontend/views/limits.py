@@ -9,15 +9,17 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.limits import services as limit_services
+from allocations.limits.matrix import matrix as limit_matrix
 from allocations.queues import lending
+from frontend import form_idempotency
 from frontend.limit_form import LimitForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import limits as shown
+from frontend.presenters.limit_matrix import table as limit_table
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Department, Team
-from quotas.catalog.selectors import pools
 from quotas.costs import windows
 from quotas.limits.selectors import policies
 
@@ -29,20 +31,19 @@ SPAN = "7d"
 def index(request: PageRequest) -> HttpResponse:
     """List the limits of the teams the person may see. Operators see all of them, with the fleet's capacity."""
     user, usage = request.user, QuotaUsage()
+    matrix = limit_table(limit_matrix(user, usage))
     teams = list(access.visible_teams(user).select_related("department"))
-    sees_all = access.sees_all(user)
-    departments = list(usage.quotas.departments) if sees_all else []
+    departments = list(usage.quotas.departments) if access.sees_all(user) else []
     rows = list(limit_services.visible(user).order_by("id"))
     holders: list[Department | Team] = [*departments, *teams]
-    tables = shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders)
     context = {
-        "tables": tables,
-        "sums_shares": shown.sums_shares(rows, tables),
+        "matrix": matrix,
+        "key": form_idempotency.new_key(),
+        "sums_shares": shown.sums_shares(rows, is_divisible=matrix.is_divisible),
         "counted": shown.counted(rows, access.permissions_of(user)),
         "competing": shown.competing(holders, policies()),
         "loans": shown.loans(lending.current_loans(user, usage)),
         "owed": shown.loans(lending.loans_in(user, windows.parse(SPAN, clock.now()))),
-        "sees_all": sees_all,
         "may_set": access.can(user, "limit.manage", None),
         "may_share": any(access.can(user, "limit.share", team) for team in teams),
     }

@@ -16,6 +16,7 @@ ConflictReason = Literal[
     "invitation_void",
     "last_lead",
     "name_taken",
+    "preview_outdated",
     "too_many_invitations",
     "wrong_phase",
 ]

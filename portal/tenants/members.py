@@ -6,11 +6,18 @@ remove the last one.
 """
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import RowLock
 from portal.tenants import access, invitations, services
 from portal.tenants.models import Invitation, Membership, Role, Team, User
+
+
+def visible(user: User, name: str = "") -> QuerySet[Membership]:
+    """Return the memberships in the teams that the person sees, those whose person or team has ``name`` in its name."""
+    rows = Membership.objects.filter(team__in=access.visible_teams(user)).select_related("team", "user")
+    return rows.filter(Q(user__username__icontains=name) | Q(team__slug__icontains=name)) if name else rows
 
 
 def member(team: Team, username: str) -> Membership | None:

@@ -39,7 +39,7 @@ def set_limit(
     of the holder's allocations, with which a new counted limit starts. Raises Invalid.
     """
     row = Limit(**holder_fields(holder), **scope_fields(scope), nominal=nominal, borrowing=borrowing, lending=lending)
-    _check(row)
+    check_amounts(row)
     with transaction.atomic(), advisory_lock("limits"):
         known = Limit.objects.select_for_update(of=("self",)).filter(**lookup_fields(row)).order_by().first()
         before = None if known is None else {name: getattr(known, name) for name in AMOUNTS}
@@ -197,7 +197,8 @@ def lookup_fields(row: Limit) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
-def _check(row: Limit) -> None:
+def check_amounts(row: Limit) -> None:
+    """Raise Invalid if an amount is out of range, or if the row lends or borrows and is not enforced by Kueue."""
     errors: dict[str, list[str]] = {}
     for name in AMOUNTS:
         value = getattr(row, name)

@@ -65,7 +65,7 @@ def test_no_page_of_tenants_is_wider_than_a_phone(open_page, team, project):
     tenants.create_project(long, "p" * 40, "A project with a long name", namespace="n" * 63)
     page = sign_in(open_page(viewport=PHONE), with_password(person(platform_role="operator")))
     for path in (
-        *("/teams", "/teams/vision", f"/teams/{long.slug}", "/tenants", "/tenants/projects/new"),
+        *("/teams", "/teams/vision", f"/teams/{long.slug}", "/tenants", "/tenants/projects/new", "/people"),
         *(
             "/projects/vision-train",
             "/projects/vision-train/objects",

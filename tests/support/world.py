@@ -44,6 +44,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
     "POST /api/v1/limits": LIMIT,
     "POST /api/v1/limits/preview": LIMIT,
+    "POST /api/v1/limits/changes": {"changes": [LIMIT], "token": "of no preview"},
+    "POST /api/v1/limits/changes/preview": {"changes": [LIMIT]},
     "PUT /api/v1/limits/<int:id_>": {"nominal": 2},
     "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
     "PUT /api/v1/offerings/<str:flavor>/<str:slice_>": {"hidden": False},

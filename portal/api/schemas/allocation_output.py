@@ -121,6 +121,10 @@ class AllocationOut(serializers.Serializer):
     held_at = serializers.DateTimeField(allow_null=True, help_text="When it was first held.")
     ended_at = serializers.DateTimeField(allow_null=True)
     queue = QueuePositionOut(allow_null=True)
+    slices = serializers.IntegerField(
+        help_text="What it requests or holds: count, or the devices of its custom claim; for all devices of a node the "
+        "GPUs that they come to, rounded up."
+    )
     reservation = serializers.ChoiceField(["device", "node", "count"])
     devices = DeviceHeldOut(many=True)
     past_devices = DeviceHeldOut(many=True, help_text="Once ended: the devices of its last hold.")
@@ -223,6 +227,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "held_at": row.held_at,
         "ended_at": row.ended_at,
         "queue": place._asdict() if place else None,
+        "slices": row.slices,
         "reservation": selectors.reservation(row),
         "devices": [_device(held) for held in detail.devices],
         "past_devices": [_device(held) for held in detail.past_devices],

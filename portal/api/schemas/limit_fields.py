@@ -6,10 +6,13 @@ from portal.api.http.strict import Body, Integer, Text
 from portal.api.schemas.allocation_output import PHASES
 from quotas.limits.models import MAX_UNITS
 
+HOLDER_KINDS = ["department", "team", "project", "member"]
+QUOTA_HOLDER_KINDS = ["department", "team"]
+
 
 class LimitOut(serializers.Serializer):
     id = serializers.IntegerField()
-    holder_kind = serializers.ChoiceField(["department", "team", "project", "member"])
+    holder_kind = serializers.ChoiceField(HOLDER_KINDS)
     holder = serializers.CharField(help_text="Slug; team/username of a member.")
     scope_kind = serializers.ChoiceField(["pool", "offering", "flavor", "all"])
     scope = serializers.CharField(help_text="Id of the pool or offering, name of the flavor, or all.")
@@ -53,6 +56,8 @@ class TouchedOut(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     project = serializers.CharField()
+    offering = serializers.CharField()
+    slices = serializers.IntegerField(help_text="Of a custom claim its devices.")
     phase = serializers.ChoiceField(PHASES)
 
 
@@ -64,7 +69,7 @@ class FieldOut(serializers.Serializer):
     after = serializers.CharField(allow_null=True)
 
 
-class EffectOut(serializers.Serializer):
+class LimitEffectOut(serializers.Serializer):
     before = AmountsOut(allow_null=True)
     after = AmountsOut()
     unit = serializers.CharField()
@@ -76,5 +81,8 @@ class EffectOut(serializers.Serializer):
         help_text="In use beyond its guaranteed quota with this limit: Kueue may reclaim it for the lender."
     )
     allocations = TouchedOut(many=True)
-    kueue = FieldOut(many=True)
     detail = serializers.CharField()
+
+
+class EffectOut(LimitEffectOut):
+    kueue = FieldOut(many=True)

@@ -18,7 +18,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, query_values, read
-from portal.api.schemas.limit_fields import EffectOut, LimitBody, LimitOut, LimitSpecBody
+from portal.api.schemas.limit_fields import QUOTA_HOLDER_KINDS, EffectOut, LimitBody, LimitOut, LimitSpecBody
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid
@@ -58,9 +58,9 @@ def limits(request: Request) -> Response:
     user = current_user(request)
     if request.method == "POST":
         body = read(LimitBody, request)
-        holder, scope = _holder_and_scope(user, body)
-        _require_scope(request, holder)
-        row = limit_services.set_limit(user, holder, scope, _limit_spec(body))
+        holder, scope = holder_and_scope(user, body)
+        require_holder_scope(request, holder)
+        row = limit_services.set_limit(user, holder, scope, limit_spec(body))
         return _shown(row, status.HTTP_201_CREATED)
     rows = limit_services.visible(user)
     fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
@@ -79,23 +79,8 @@ def preview(request: Request) -> Response:
     """
     user = current_user(request)
     body = read(LimitBody, request)
-    found = limit_services.effect(user, *_holder_and_scope(user, body), _limit_spec(body))
-    return Response(
-        {
-            "before": None if found.before is None else vars(found.before),
-            "after": vars(found.after),
-            "unit": found.unit,
-            "in_use": limit_services.text(found.in_use),
-            "over": limit_services.text(found.over),
-            "borrowed": limit_services.text(found.borrowed),
-            "allocations": [
-                {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase}
-                for row in found.affected
-            ],
-            "kueue": [change._asdict() for change in found.objects],
-            "detail": found.sentence,
-        }
-    )
+    found = limit_services.effect(user, *holder_and_scope(user, body), limit_spec(body))
+    return Response({**effect_document(found), "kueue": [change._asdict() for change in found.objects]})
 
 
 @extend_schema(methods=["GET"], responses=LimitOut)
@@ -112,13 +97,13 @@ def limit(request: Request, id_: int) -> Response:
     user = current_user(request)
     row = limit_services.get(user, id_)
     if request.method != "GET":
-        _require_scope(request, services.holder_and_scope(row)[0])
+        require_holder_scope(request, services.holder_and_scope(row)[0])
     if request.method == "PUT":
         with transaction.atomic(), advisory_lock("limits"):
             row = limit_services.get(user, id_)
             etag.require_match(request, version(row))
             row = limit_services.set_limit(
-                user, *services.holder_and_scope(row), _limit_spec(read(LimitSpecBody, request))
+                user, *services.holder_and_scope(row), limit_spec(read(LimitSpecBody, request))
             )
     elif request.method == "DELETE":
         limit_services.remove_limit(user, row)
@@ -127,7 +112,7 @@ def limit(request: Request, id_: int) -> Response:
 
 
 class PolicyOut(serializers.Serializer):
-    holder_kind = serializers.ChoiceField(["department", "team"])
+    holder_kind = serializers.ChoiceField(QUOTA_HOLDER_KINDS)
     holder = serializers.CharField()
     weight = serializers.CharField(help_text="Decimal.")
     reclaim = serializers.ChoiceField(Reclaim.values)
@@ -189,7 +174,32 @@ def version(row: Limit) -> str:
     return f"{row.pk}-{row.nominal}-{row.borrowing}-{row.lending}"
 
 
-def _require_scope(request: Request, holder: Holder) -> None:
+def effect_document(found: limit_services.Effect) -> dict[str, Any]:
+    """Return the effect, without the changes of Kueue's objects."""
+    return {
+        "before": None if found.before is None else vars(found.before),
+        "after": vars(found.after),
+        "unit": found.unit,
+        "in_use": limit_services.text(found.in_use),
+        "over": limit_services.text(found.over),
+        "borrowed": limit_services.text(found.borrowed),
+        "allocations": [
+            {
+                "id": row.pk,
+                "name": row.name,
+                "project": row.project.slug,
+                "offering": row.offering.key,
+                "slices": row.slices,
+                "phase": row.phase,
+            }
+            for row in found.affected
+        ],
+        "detail": found.sentence,
+    }
+
+
+def require_holder_scope(request: Request, holder: Holder) -> None:
+    """Raise Forbidden unless the token may change limits of this kind of holder."""
     if isinstance(holder, Department | Team):
         require_scope(request, TokenScope.ADMIN)
 
@@ -198,11 +208,11 @@ def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
     return Response(document(row), status=code, headers={"ETag": etag.entity_tag(version(row))})
 
 
-def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
+def limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
     return limit_services.LimitSpec(body["nominal"], body["borrowing"], body["lending"])
 
 
-def _holder_and_scope(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
+def holder_and_scope(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
     """Return the holder and the scope that the body names; raise Invalid if it names none, or two."""
     errors: dict[str, list[str]] = {}
     holders = [name for name in ("department", "team", "project") if name in body]

@@ -57,7 +57,7 @@ def members(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        rows = Membership.objects.filter(team__in=access.visible_teams(user)).select_related("team", "user")
+        rows = tenants.visible(user)
         team = query_value(request, "team")
         return serialized_page(
             request, rows.filter(team__slug=team) if team else rows, MemberOut, "team__slug", "user__username"

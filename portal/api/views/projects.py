@@ -118,6 +118,7 @@ class EndingOut(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     offering = serializers.CharField()
+    slices = serializers.IntegerField(help_text="Of a custom claim its devices.")
     requested_by = serializers.CharField()
 
 
@@ -231,7 +232,7 @@ def archive(request: Request, slug: str) -> Response:
     ends = project_archive.preview(current_user(request), row)
     if not is_dry:
         project_archive.archive(current_user(request), row)
-    return Response(EndsOut(_ends(row, ends)).data)
+    return Response(EndsOut(ends_document(row, ends)).data)
 
 
 @extend_schema(request=EmptyBody, responses={200: ProjectOut, **refusals("wrong_phase")})
@@ -272,7 +273,8 @@ def _team(user: User, slug: str) -> Team:
     return found
 
 
-def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
+def ends_document(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
+    """Return what archiving the project ends, or would end."""
     remaining = project_archive.remaining([row]).get(row.slug, [])
     return {
         "project": row.slug,
@@ -282,6 +284,7 @@ def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
                 "id": str(found.pk),
                 "name": found.name,
                 "offering": found.offering.key,
+                "slices": found.slices,
                 "requested_by": found.requested_by.username,
             }
             for found in ends.allocations

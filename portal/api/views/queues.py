@@ -33,7 +33,9 @@ class QueueEntryOut(serializers.Serializer):
     name = serializers.CharField()
     project = serializers.CharField()
     offering = serializers.CharField(allow_blank=True, help_text="Of a Job once Kueue has chosen its flavor.")
-    count = serializers.IntegerField(help_text="Slices, or GPU resources of all pods of a Job.")
+    count = serializers.IntegerField(
+        help_text="Slices, of a custom claim its devices; or GPU resources of all pods of a Job."
+    )
     requests = serializers.DictField(
         child=serializers.IntegerField(), help_text="Slices by offering; of a Job by resource."
     )

@@ -1,0 +1,65 @@
+"""The form of one cell of the matrix of limits."""
+
+from django import forms
+from django.http import QueryDict
+
+from allocations.limits.matrix import MatrixCell, MatrixRow
+from allocations.limits.services import LimitChange, LimitSpec
+from frontend.base_form import Form
+from portal.tenants.models import Team
+from quotas.limits.models import MAX_UNITS
+from quotas.limits.tree import Quota
+
+
+def _amount(label: str, *, required: bool) -> forms.IntegerField:
+    attributes = {"inputmode": "numeric", "autocomplete": "off"}
+    attributes |= {} if required else {"placeholder": "none"}
+    widget = forms.NumberInput(attrs=attributes)
+    return forms.IntegerField(label=label, min_value=0, max_value=MAX_UNITS, widget=widget, required=required)
+
+
+class CellForm(Form):
+    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is none. A department at the
+    top of the organization has a guaranteed quota alone.
+    """
+
+    nominal = _amount("Guaranteed", required=True)
+    borrowing = _amount("Borrowing limit", required=False)
+    lending = _amount("Lending limit", required=False)
+
+    def __init__(
+        self,
+        row: MatrixRow,
+        cell: MatrixCell,
+        data: QueryDict | None = None,
+        spec: LimitSpec | None = None,
+        *,
+        has_focus: bool = False,
+    ) -> None:
+        """``spec``: what a form that is not sent yet proposes; None: the quota as it is."""
+        proposed = spec or LimitSpec(*vars(cell.quota).values())
+        super().__init__(data, prefix=key_of(row, cell), initial=vars(proposed))
+        self._row, self._cell = row, cell
+        if has_focus:
+            self.fields["nominal"].widget.attrs["autofocus"] = True
+        if row.stands_alone:
+            del self.fields["borrowing"], self.fields["lending"]
+
+    def change(self) -> LimitChange | None:
+        """Return the change that the valid values are; None if they are the quota as it is."""
+        quota, values = self._cell.quota, self.cleaned_data
+        wanted = Quota(
+            values["nominal"], values.get("borrowing", quota.borrowing), values.get("lending", quota.lending)
+        )
+        if wanted == quota:
+            return None
+        return LimitChange(self._row.holder, self._cell.pool, LimitSpec(*vars(wanted).values()))
+
+
+def key_of(row: MatrixRow, cell: MatrixCell) -> str:
+    """Return the name of the cell in forms: ``team:vision:l40s/gpu``."""
+    return f"{kind_of(row)}:{row.holder.slug}:{cell.pool.key}"
+
+
+def kind_of(row: MatrixRow) -> str:
+    return "team" if isinstance(row.holder, Team) else "department"

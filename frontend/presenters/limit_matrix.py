@@ -1,0 +1,159 @@
+"""The matrix of limits as a table: a row for each team and department, a column for each pool."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from allocations.limits import services as limit_services
+from allocations.limits.changes import ChangesPreview
+from allocations.limits.matrix import Matrix, MatrixCell, MatrixRow
+from allocations.limits.services import Effect, LimitChange, LimitSpec
+from allocations.models import Allocation
+from frontend.limit_cell_form import CellForm, key_of, kind_of
+from portal.tenants.models import Department, Team
+
+
+@dataclass(frozen=True)
+class Amount:
+    """An amount of a cell; ``bound`` is what limits it, "" if nothing is said of that."""
+
+    label: str
+    text: str
+    bound: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell with its amounts, or with the form in which they are changed. ``over`` is "" if nothing is; ``is_empty``:
+    the holder has no quota of the pool, may borrow none, and uses none.
+    """
+
+    key: str
+    name: str
+    anchor: str
+    amounts: tuple[Amount, ...]
+    over: str
+    is_empty: bool
+    form: CellForm | None
+
+
+@dataclass(frozen=True)
+class Row:
+    kind: str
+    slug: str
+    depth: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A pool. ``sums`` says what is available and allocated, "" to a person who does not see all teams."""
+
+    key: str
+    unit: str
+    sums: str
+    overcommitted: int
+
+
+@dataclass(frozen=True)
+class Table:
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    is_divisible: bool
+
+    @property
+    def teams(self) -> list[str]:
+        return [row.slug for row in self.rows if row.kind == "team"]
+
+
+def table(matrix: Matrix, forms: Mapping[str, CellForm] | None = None) -> Table:
+    """Return the table, where the cells with a form are open. ``is_divisible``: a GPU of some pool counts in two
+    resources, so that a use is the larger of two fractions.
+    """
+    forms = forms or {}
+    columns = tuple(
+        Column(
+            one.pool.key,
+            one.unit,
+            ""
+            if one.available is None
+            else f"{one.available} {one.unit} available, {one.allocated} allocated to teams",
+            max(0, (one.allocated or 0) - one.available) if one.available is not None else 0,
+        )
+        for one in matrix.columns
+    )
+    rows = tuple(
+        Row(
+            kind_of(row),
+            row.holder.slug,
+            row.depth,
+            tuple(cell(row, each, forms.get(key_of(row, each))) for each in row.cells),
+        )
+        for row in matrix.rows
+    )
+    return Table(columns, rows, any(len(one.pool.resources) > 1 for one in matrix.columns))
+
+
+def cell(row: MatrixRow, found: MatrixCell, form: CellForm | None = None) -> Cell:
+    key = key_of(row, found)
+    return Cell(
+        key,
+        f"{kind_of(row)} {row.holder.slug} for {found.pool.key}",
+        f"cell-{key.replace(':', '-').replace('/', '-')}",
+        tuple(_amounts(row, found)),
+        limit_services.text(found.over) if found.over else "",
+        not (found.quota.nominal or found.used or found.lent or found.quota.borrowing != 0),
+        form,
+    )
+
+
+def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:
+    text, quota = limit_services.text, found.quota
+    amounts = [Amount("Used", text(found.used)), Amount("Guaranteed", str(quota.nominal))]
+    if isinstance(row.holder, Team):
+        amounts.append(Amount("Borrowed", text(found.borrowed), _bound(quota.borrowing)))
+    elif not row.stands_alone:
+        amounts.append(Amount("Borrowing limit", _or_none(quota.borrowing)))
+    return [*amounts, Amount("Lent", text(found.lent), "" if row.stands_alone else _bound(quota.lending))]
+
+
+def _bound(amount: int | None) -> str:
+    return "no limit" if amount is None else f"limit {amount}"
+
+
+@dataclass(frozen=True)
+class ChangeLine:
+    """One change of the preview: what is different, and what follows from it."""
+
+    holder: str
+    pool: str
+    amounts: tuple[Amount, ...]
+    effect: Effect
+
+
+def change_lines(changes: Sequence[LimitChange], preview: ChangesPreview) -> list[ChangeLine]:
+    lines = []
+    for change, effect in zip(changes, preview.effects, strict=True):
+        row = change.row()
+        amounts = _differences(effect.before or LimitSpec(0), effect.after, change.holder)
+        lines.append(ChangeLine(f"{row.holder_kind} {row.holder}", row.scope, tuple(amounts), effect))
+    return lines
+
+
+def _differences(before: LimitSpec, after: LimitSpec, holder: object) -> list[Amount]:
+    labels = {"nominal": "Guaranteed"}
+    if isinstance(holder, Department | Team):
+        labels |= {"borrowing": "Borrowing limit", "lending": "Lending limit"}
+    return [
+        Amount(label, f"{_or_none(getattr(before, name))} → {_or_none(getattr(after, name))}")
+        for name, label in labels.items()
+        if getattr(before, name) != getattr(after, name)
+    ]
+
+
+def _or_none(amount: int | None) -> str:
+    return "none" if amount is None else str(amount)
+
+
+def affected(preview: ChangesPreview) -> list[Allocation]:
+    """Return the allocations that count against one of the limits, each once."""
+    return list({row.pk: row for effect in preview.effects for row in effect.affected}.values())

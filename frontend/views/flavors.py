@@ -1,0 +1,50 @@
+"""Flavors with their nodes, for operators and auditors."""
+
+from django.db.models import Count, Q
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.paged import paged
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import flavors as shown
+from portal.core.errors import NotVisible
+from portal.tenants import access
+from quotas.catalog.models import Flavor, Node
+
+PAGE_SIZE = 50
+PRESENT = Q(nodes__present=True)
+
+
+@require_safe
+@page
+def flavors(request: PageRequest) -> HttpResponse:
+    """List the flavors that were found, with the numbers of their nodes, and the nodes that belong to none."""
+    rows = Flavor.objects.select_related("cluster").prefetch_related("offerings")
+    counted = access.for_platform(request.user, rows).annotate(
+        node_count=Count("nodes", filter=PRESENT),
+        ready_count=Count("nodes", filter=PRESENT & Q(nodes__ready=True)),
+        problem_count=Count("nodes", filter=PRESENT & ~Q(nodes__problem="")),
+    )
+    others = Node.objects.select_related("cluster").filter(flavor=None, present=True).order_by("name", "pk")
+    context = {
+        "lines": [shown.line(row) for row in counted.order_by("name")],
+        "others": paged(request, others, "page", PAGE_SIZE),
+    }
+    return show(request, "frontend/flavors.html", context)
+
+
+@require_safe
+@page
+def flavor(request: PageRequest, name: str) -> HttpResponse:
+    """Show one flavor with its nodes, those with a problem first."""
+    row = access.for_platform(request.user, Flavor.objects.select_related("cluster")).filter(name=name).first()
+    if row is None:
+        raise NotVisible(f"The flavor {name}")
+    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem="")).order_by("-has_problem", "name", "pk")
+    context = {
+        "row": row,
+        "state": shown.state(row),
+        "offerings": row.offerings.order_by("key"),
+        "nodes": paged(request, nodes, "page", PAGE_SIZE),
+    }
+    return show(request, "frontend/flavor.html", context)

@@ -1,0 +1,97 @@
+"""Several limits in one change, its preview, and the matrix of all quotas."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.limits import changes as limit_changes
+from allocations.limits.matrix import matrix as limit_matrix
+from allocations.limits.services import LimitChange
+from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
+from portal.api.http.strict import read
+from portal.api.schemas import limit_changes as schemas
+from portal.api.schemas.limit_changes import ChangedLimitsOut, ChangesBody, ChangesPreviewOut, PreviewedChangesBody
+from portal.api.schemas.problem_output import refusals
+from portal.api.views.limits import document, effect_document, holder_and_scope, limit_spec, require_holder_scope
+from portal.core.errors import Invalid
+from portal.tenants.models import User
+
+
+@extend_schema(responses=schemas.MatrixOut)
+@api_view(["GET"])
+def matrix(request: Request) -> Response:
+    """Return the quota of each pool that each team has which the caller may see, with its use and its loans. Who sees
+    all teams gets those of departments too, each before its teams.
+    """
+    found = limit_matrix(current_user(request))
+    return Response(
+        {
+            "pools": [schemas.pool_document(column) for column in found.columns],
+            "results": [schemas.row_document(row) for row in found.rows],
+        }
+    )
+
+
+@extend_schema(request=ChangesBody, responses={200: ChangesPreviewOut, **refusals("not_found")})
+@api_view(["POST"])
+@permission_classes([LeadScope])
+def preview(request: Request) -> Response:
+    """Return what setting several limits together would do, and the token that applies exactly these changes."""
+    user = current_user(request)
+    changes = _changes(user, read(ChangesBody, request)["changes"])
+    found = limit_changes.preview(user, changes)
+    return Response(
+        {
+            "token": found.token,
+            "changes": [
+                {
+                    **{name: getattr(row, name) for name in ("holder_kind", "holder", "scope_kind", "scope")},
+                    **effect_document(effect),
+                }
+                for row, effect in zip((change.row() for change in changes), found.effects, strict=True)
+            ],
+            "pools": [schemas.pool_sum_document(each) for each in found.pools],
+            "kueue": [change._asdict() for change in found.objects],
+        }
+    )
+
+
+@extend_schema(
+    summary="Set several limits",
+    parameters=[KEY],
+    request=PreviewedChangesBody,
+    responses={200: ChangedLimitsOut, **refusals("not_found", "preview_outdated")},
+)
+@api_view(["POST"])
+@permission_classes([LeadScope])
+@idempotent(PreviewedChangesBody)
+def changes(request: Request) -> Response:
+    """Set all of several limits, or none, as they were previewed. Refused if the changes are not those of the preview,
+    or if one of the limits has changed since then.
+    """
+    user = current_user(request)
+    body = read(PreviewedChangesBody, request)
+    wanted = _changes(user, body["changes"])
+    for change in wanted:
+        require_holder_scope(request, change.holder)
+    rows = limit_changes.apply(user, wanted, body["token"])
+    return Response({"results": [document(row) for row in rows]})
+
+
+def _changes(user: User, bodies: list[dict[str, Any]]) -> list[LimitChange]:
+    """Return the changes; raise Invalid with all errors, by place in the list."""
+    found: list[LimitChange] = []
+    errors: dict[str, list[str]] = {}
+    for number, body in enumerate(bodies):
+        try:
+            found.append(LimitChange(*holder_and_scope(user, body), limit_spec(body)))
+        except Invalid as problem:
+            errors |= {f"changes.{number}.{field}": sentences for field, sentences in problem.errors.items()}
+    if errors:
+        raise Invalid(errors)
+    return found

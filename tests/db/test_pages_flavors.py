@@ -1,0 +1,51 @@
+"""The pages of flavors with their nodes, for operators and auditors."""
+
+import pytest
+
+from portal.tenants.models import PlatformRole, Team
+from quotas.catalog.models import Flavor, Node
+from tests.support.fleet import fleet
+from tests.support.pages import browser_of, text
+from tests.support.people import client, person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def auditor(team: Team):
+    fleet(team)
+    return person(platform_role=PlatformRole.AUDITOR)
+
+
+def test_every_flavor_has_its_state_its_offerings_and_its_nodes(auditor):
+    Node.objects.filter(name="l40s-1").update(ready=False, problem="It is cordoned.")
+    Flavor.objects.filter(name="h100").update(hidden=True)
+    page = text(browser_of(auditor).get("/flavors"))
+    assert "1 of 2 ready" in page
+    assert "1 with a problem" in page
+    assert "<code>l40s/whole</code>" in page
+    states = {row["name"]: row["state"] for row in client(auditor).get("/api/v1/flavors").json()["results"]}
+    assert states == {"h100": "hidden", "l40s": "offered"}
+    for state in states.values():
+        assert f">{state}</span>" in page
+
+
+def test_a_flavor_shows_its_nodes_those_with_a_problem_first(auditor):
+    Node.objects.filter(name="l40s-1").update(ready=False, problem="It is cordoned.")
+    page = text(browser_of(auditor).get("/flavors/l40s"))
+    assert page.index("l40s-1") < page.index("l40s-0")
+    assert "It is cordoned." in page
+    assert "h100-0" not in page
+
+
+def test_a_node_that_is_not_offered_says_why(auditor):
+    Node.objects.filter(name="l40s-1").update(flavor=None, problem="It has no GPU label.")
+    page = text(browser_of(auditor).get("/flavors"))
+    assert "Nodes without a flavor" in page
+    assert "It has no GPU label." in page
+
+
+def test_teams_do_not_see_the_fleets_nodes(auditor, team):
+    for path in ("/flavors", "/flavors/l40s"):
+        assert browser_of(person(team, "lead")).get(path).status_code == 403
+    assert browser_of(auditor).get("/flavors/none").status_code == 404

@@ -1,0 +1,57 @@
+"""The page of people and roles: one's own teams; of all teams for platform roles."""
+
+import pytest
+from django.urls import reverse
+
+from portal.tenants import services as tenants
+from portal.tenants.models import PlatformRole
+from tests.support.pages import browser_of, text
+from tests.support.people import client, person
+
+pytestmark = pytest.mark.django_db
+URL = "/people"
+
+
+def names(page: str) -> list[str]:
+    return [part.partition("<")[0] for part in page.split('<th scope="row">')[1:]]
+
+
+def test_a_member_sees_the_people_of_the_own_teams_as_rest_lists_them(team, other_team, project):
+    ada, lead = person(team), person(team, "lead")
+    stranger = person(other_team)
+    page = text(browser_of(ada).get(URL))
+    assert names(page) == sorted([ada.username, lead.username])
+    assert stranger.username not in page
+    assert project.slug in page
+    found = client(ada).get("/api/v1/members").json()["results"]
+    assert sorted(row["username"] for row in found) == names(page)
+
+
+def test_an_auditor_finds_people_and_teams_by_a_part_of_their_name(team, other_team):
+    ada, ben = person(team), person(other_team, "lead")
+    browser = browser_of(person(platform_role=PlatformRole.AUDITOR))
+    assert names(text(browser.get(URL))) == sorted([ada.username, ben.username])
+    assert names(text(browser.get(URL, {"q": other_team.slug[:5]}))) == [ben.username]
+    assert names(text(browser.get(URL, {"q": ada.username}))) == [ada.username]
+    assert "No person or team matches “nobody”." in text(browser.get(URL, {"q": "nobody"}))
+
+
+def test_a_person_in_no_team_is_told_what_to_do():
+    assert "You are in no team." in text(browser_of(person()).get(URL))
+
+
+def test_the_page_takes_as_many_queries_for_many_people(team, project, django_assert_max_num_queries):
+    browser = browser_of(person(team))
+    for _ in range(60):
+        person(team)
+    tenants.create_project(team, "vision-dev", "Development")
+    with django_assert_max_num_queries(12):
+        page = text(browser.get(URL))
+    assert "1 to 50 of 61" in page
+    assert "page=2" in page
+
+
+def test_the_teams_page_leads_to_it(team, other_team):
+    ada = person(team)
+    tenants.add_member(other_team, ada, "viewer")
+    assert reverse("people") in text(browser_of(ada).get(reverse("teams")))
