@@ -58,7 +58,7 @@ def of_teams(user: User, teams: Sequence[Team], calendar: Calendar) -> LedTeams:
     now, slugs = clock.now(), [team.slug for team in teams]
     window = windows.parse("month", now, calendar)
     costs = visible_costs(user, window, ("team",), where={"team": slugs}, calendar=calendar, now=now)
-    rows = {line.name: line for line in cost_lines("team", costs).lines}
+    rows = {line.name: line for line in cost_lines("team", costs, lambda _: "").lines}
     queued = waiting.of_teams(teams, FIRST)
     return LedTeams(
         month=date_format(calendar.day_of(now), "F Y"),
