@@ -9,8 +9,9 @@ from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import fleet_hours, strips
+from frontend.views.costs_fleet import FOR_STAFF
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from quotas.costs import asset_strips, filters, selectors, steps, windows
 from quotas.costs.asset_strips import NodeKey
@@ -41,7 +42,8 @@ def cost_assets(request: PageRequest) -> HttpResponse:
     """Show flavors and a page of nodes with their GPUs, for operators and auditors. The address takes any window of
     REST.
     """
-    access.require(request.user, "platform.view", None)
+    if not access.sees_all(request.user):
+        raise Forbidden("auditor", detail=FOR_STAFF, hint="The costs of your teams are on the page Costs.")
     given = {
         name: request.GET.get(name, "").translate(LEFT_OUT).strip() for name in ("window", "flavor", "node", "sort")
     }

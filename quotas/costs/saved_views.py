@@ -34,7 +34,7 @@ def get(user: User, id_: int) -> SavedView:
     """Return a view that `user` sees. Raises NotVisible."""
     row = visible(user).filter(pk=id_).first()
     if row is None:
-        raise NotVisible("This saved view", hint="GET /saved-views lists those you see.")
+        raise NotVisible("This saved view", hint="You see your own saved views, and those of your teams.")
     return row
 
 

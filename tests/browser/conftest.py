@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
-from tests.support.browser import with_password
+from tests.support.browser import Open, with_password
 from tests.support.people import person
 from tests.support.quotas import cluster
 
@@ -44,9 +44,6 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
-
-
-Open = Callable[..., Page]
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from playwright.sync_api import Page, expect
 
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
-from tests.browser.conftest import Open
 from tests.support import axe, cost_pages
-from tests.support.browser import sign_in
+from tests.support.browser import Open, sign_in
 from tests.support.quotas import used
 
 CHART = "/costs?window=30d&aggregate=project"

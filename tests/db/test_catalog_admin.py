@@ -48,6 +48,7 @@ def test_every_model_has_its_page():
         *("UsageInterval", "CapacityInterval", "ForeignUse", "HoldUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),
         *("NodeCost", "NodeTerm", "NodeInterval", "CapacityCostHour", "CapacityCostDay", "Bill", "SharedCost"),
+        "SavedView",
         *("AccountHour", "HourTotal", "DayTotal", "RolledUpHour", "DirtyHour"),
         *("OwnedIdleHour", "OwnedIdleDay"),
     }

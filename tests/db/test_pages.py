@@ -173,7 +173,7 @@ def test_costs_by_allocation_name_jobs(fleet, project, browser):
 
 def test_costs_of_other_teams_are_not_shown(fleet, member, project, other_team):
     held(requested(member, project), hours=1)
-    assert "Nothing was held in this time" in text(browser_of(person(other_team)).get("/costs"))
+    assert "Nothing was held in this period" in text(browser_of(person(other_team)).get("/costs"))
     assert "vision-train" in text(browser_of(person(platform_role="auditor")).get("/costs"))
 
 

@@ -1,10 +1,14 @@
 """Signing in with a browser, and the window size of a phone."""
 
+from collections.abc import Callable
+
 from playwright.sync_api import Page
 
 from portal.tenants import services as tenants
 from portal.tenants.models import User
 
+Open = Callable[..., Page]
+"""Opens a page in a context of its own, with the options of Playwright's ``new_context``."""
 PASSWORD = "a long enough secret"
 PHONE = {"width": 360, "height": 780}
 
