@@ -61,7 +61,7 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             set_node_term("operator", node, Term.SPOT)
         used(now - 2 * hour, now - hour, 1, made.allocation.pk)
         used(now - hour, now, 1, made.allocation.pk, project="vision-serve")
-        for model in ("h100", "b200"):
+        for model in ("h100", "b200", "b300"):
             used(now - 2 * hour, now, flavor=model, offering=f"{model}/whole")
         yield made
 
