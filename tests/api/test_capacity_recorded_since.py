@@ -113,4 +113,6 @@ def test_the_page_says_since_when_it_is_recorded_and_what_is_unknown(auditor: Us
 
 def costs_page(browser: Client, window: str) -> str:
     """Return the words of the page, without its elements."""
-    return " ".join(re.sub(r"<[^>]*>", " ", text(browser.get("/costs/fleet", {"window": window}))).split()).replace(" .", ".")
+    return " ".join(re.sub(r"<[^>]*>", " ", text(browser.get("/costs/fleet", {"window": window}))).split()).replace(
+        " .", "."
+    )

@@ -38,7 +38,7 @@ def test_pages_have_the_theme_of_the_portal_and_lead_back(open_page, member, sys
         page.get_by_role("button", name=chosen).click()
     page.locator("footer.bottom").get_by_role("link", name="Docs").click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
+    expect(page.locator("body")).to_have_css("background-color", ground)
     page.get_by_role("link", name="Back to the portal").click()
     expect(page.get_by_role("heading", name="My GPUs")).to_be_visible()
 

@@ -14,6 +14,9 @@ from tests.support.quotas import used
 
 CHART = "/costs?window=30d&aggregate=project"
 PAPER_PX = 718
+WIDTH = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+    () => done(document.documentElement.scrollWidth))))"""
+"""Once a chart has been drawn anew."""
 """The width of A4 without margins of 10 mm."""
 Visit = Sequence[tuple[User, str]]
 
@@ -67,7 +70,7 @@ def test_no_page_is_wider_than_its_window(open_page: Open, pages: Visit, scripts
         page.goto(path)
         for width in (320, 390, 640):  # 640: a window of 1280 at 200 %
             page.set_viewport_size({"width": width, "height": 780})
-            wide = page.evaluate("document.documentElement.scrollWidth")
+            wide = page.evaluate(WIDTH)
             found += [(user.username, path, width, wide)] * (wide > width)
     assert not found
 

@@ -13,8 +13,7 @@ from tests.support.people import person
 def test_a_lead_invites_and_removes_a_member(open_page, team, project, scripts):
     newcomer = person()
     page = sign_in(open_page(java_script_enabled=scripts), with_password(person(team, "lead")))
-    page.locator(".menu summary").click()
-    page.get_by_role("link", name="Teams").click()
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Teams").click()
     page.get_by_label("Username").fill(newcomer.username)
     page.get_by_role("button", name="Invite", exact=True).click()
     expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} invited as member of vision")

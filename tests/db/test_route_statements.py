@@ -30,7 +30,7 @@ BUDGETS = {
     "/costs/mine": 19,
     "/allocations": 14,
     "/queues/{team}": 8,
-    "/request": 10,
+    "/request": 11,
     "POST /login": 10,
     "GET /login": 0,
 }

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 import yaml
 
+from deploy.local.home import REPOSITORY
 from tests.cluster.hostile_member import attacks, cluster_attacks, etcd, logs, measures, objects, portal_attacks, tally
 from tests.cluster.hostile_member.__main__ import Task, read_task
 from tests.cluster.hostile_member.attacks import ATTACKS, Attack
@@ -109,7 +110,7 @@ def test_a_task_is_read_as_it_was_written() -> None:
 
 
 def test_the_guide_tells_every_attack() -> None:
-    text = etcd.GUIDE.read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/appendix/hostile-member.md").read_text(encoding="utf-8")
     assert [attack.name for attack in ATTACKS if f"| {attack.name} | {attack.does} |" not in text] == []
 
 
