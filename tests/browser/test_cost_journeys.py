@@ -156,8 +156,8 @@ def test_a_lead_finds_who_doubled_the_bill_in_at_most_four_clicks(begin: Begin, 
     page = hand.page
     hand.press(page.get_by_role("link", name="Costs", exact=True).first)
     hand.press(page.get_by_role("link", name="Largest changes"))
-    ranked = page.url
     expect(page.locator("table.ranked tbody tr").first).to_contain_text("vision-dev / sweep")
+    ranked = page.url
     check_numbers(page, "vision-lead")
     hand.press(page.locator("table.ranked tbody th a").first)
     expect(page.get_by_role("heading", level=1)).to_have_text("Costs of vision-dev / sweep")
