@@ -57,6 +57,11 @@ class Choice:
     value: str
 
 
+def with_chosen(window: str, offered: Mapping[str, str]) -> dict[str, str]:
+    """Return the windows that are offered, and the given one, which an address may have in any form of REST."""
+    return {**offered, **({} if window in offered else {window: window})}
+
+
 def is_submitted(given: QueryDict) -> bool:
     """Return whether the parameters are those of the form, not of an address."""
     return "when" in given

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
+from portal.core.errors import Forbidden
 from portal.tenants import access
 from portal.tenants.access import Person
 
@@ -31,6 +32,16 @@ def sections(user: Person, path: str) -> list[Section]:
     return [
         Section(word, url, "" if url != of_path else "page" if url == path else "true") for url, word in urls.items()
     ]
+
+
+def refuse_others_than_staff(user: Person) -> None:
+    """Raise Forbidden unless the person sees the whole fleet."""
+    if not access.sees_all(user):
+        raise Forbidden(
+            "auditor",
+            detail="This page shows the use of all teams. Operators and auditors can see it.",
+            hint="The costs of your teams are on the page Costs.",
+        )
 
 
 def is_of_costs(path: str) -> bool:

@@ -8,11 +8,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import fleet_hours, strips
-from frontend.views.costs_fleet import FOR_STAFF
+from frontend.presenters import costs_sections, fleet_hours, strips
+from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
-from portal.core.errors import Forbidden, Invalid
-from portal.tenants import access
+from portal.core.errors import Invalid
 from quotas.costs import asset_strips, filters, selectors, steps, windows
 from quotas.costs.asset_strips import NodeKey
 from quotas.costs.calendar import Calendar
@@ -42,14 +41,13 @@ def cost_assets(request: PageRequest) -> HttpResponse:
     """Show flavors and a page of nodes with their GPUs, for operators and auditors. The address takes any window of
     REST.
     """
-    if not access.sees_all(request.user):
-        raise Forbidden("auditor", detail=FOR_STAFF, hint="The costs of your teams are on the page Costs.")
+    costs_sections.refuse_others_than_staff(request.user)
     given = {
         name: request.GET.get(name, "").translate(LEFT_OUT).strip() for name in ("window", "flavor", "node", "sort")
     }
     given = {**given, "window": given["window"] or "7d", "sort": given["sort"] or "name"}
     now = clock.now()
-    context: dict[str, object] = {"given": given, "windows": {**WINDOWS, **_other(given["window"])}, "sorts": SORTS}
+    context: dict[str, object] = {"given": given, "windows": with_chosen(given["window"], WINDOWS), "sorts": SORTS}
     try:
         context |= _found(request, given, now)
     except Invalid as problem:
@@ -119,10 +117,6 @@ def _as_text(given: dict[str, str]) -> str:
     """Return the filter as REST reads it."""
     words = {"flavor": ":", "node": "~:"}
     return "+".join(f'{name}{sign}"{given[name]}"' for name, sign in words.items() if given[name])
-
-
-def _other(window: str) -> dict[str, str]:
-    return {} if window in WINDOWS else {window: window}
 
 
 def _page(text: str) -> int:

@@ -8,11 +8,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import fleet_hours
-from frontend.presenters.costs_form import WINDOWS
+from frontend.presenters import costs_sections, fleet_hours
+from frontend.presenters.costs_form import WINDOWS, with_chosen
 from portal.core import clock
-from portal.core.errors import Forbidden, Invalid
-from portal.tenants import access
+from portal.core.errors import Invalid
 from quotas.costs import steps, windows
 from quotas.costs.calendar import Calendar
 from quotas.costs.rating import Window
@@ -23,19 +22,16 @@ from quotas.metering.hours import DAY
 MAX_DAYS = 31
 """The most days that are shown: each is a row for each flavor."""
 
-FOR_STAFF = "This page shows the use of all teams. Operators and auditors can see it."
-
 
 @require_safe
 @page
 def fleet(request: PageRequest) -> HttpResponse:
     """Show the fleet's GPU-hours, for operators and auditors. The address takes any window of REST."""
-    if not access.sees_all(request.user):
-        raise Forbidden("auditor", detail=FOR_STAFF, hint="The costs of your teams are on the page Costs.")
+    costs_sections.refuse_others_than_staff(request.user)
     window, now, calendar = request.GET.get("window") or "7d", clock.now(), Calendar(timezone.get_current_timezone())
     context: dict[str, object] = {
         "window": window,
-        "windows": WINDOWS if window in WINDOWS else {**WINDOWS, window: window},
+        "windows": with_chosen(window, WINDOWS),
         "problem": None,
     }
     try:

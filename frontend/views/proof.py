@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.balance import balance
+from frontend.presenters.costs_form import with_chosen
 from frontend.presenters.prices import not_priced
 from frontend.presenters.proof import hour_lines
 from portal.core import clock
@@ -32,7 +33,7 @@ def proof(request: PageRequest) -> HttpResponse:
     now, window = clock.now(), request.GET.get("window") or "7d"
     context = {
         "window": window,
-        "windows": WINDOWS if window in WINDOWS else {**WINDOWS, window: window},
+        "windows": with_chosen(window, WINDOWS),
         "only_failing": bool(request.GET.get("failing")),
         "problem": None,
         "not_priced": not_priced(now),
