@@ -28,6 +28,10 @@ class CostsAddress:
         changes = changes if changes.keys() <= {"page"} else {"page": "", **changes}
         return f"{reverse('costs')}?{self._query((*QUESTION, *OWN), changes)}"
 
+    def forecast(self) -> str:
+        """Return the address of the forecast of the same question."""
+        return f"{reverse('costs-forecast')}?{self._query(QUESTION, {})}"
+
     def rest(self, route: str = "", **changes: str) -> str:
         """Return the path of REST that answers the same question."""
         return f"{REST}{route}?{self._query((*QUESTION, *changes), changes)}"

@@ -13,7 +13,7 @@ from quotas.costs.cost_rows import Costs
 @dataclass(frozen=True)
 class Tile:
     """A figure as it is shown; ``exact`` is the same as REST has it, empty if it is none. ``link`` is a word and the
-    address of what makes the figure.
+    address of what makes the figure. ``later`` is the address from which the figure is loaded after the page.
     """
 
     id: str
@@ -22,17 +22,16 @@ class Tile:
     exact: str
     note: str
     link: tuple[str, str] | None = None
+    later: str = ""
 
 
-def tiles(
-    found: Costs, forecast: CostForecast | str | None, unit: str, changes: str, *, shows_idle: bool
-) -> Sequence[Tile]:
-    """Return the figures. The forecast is a text that says why there is none, or None for a period that is over;
-    ``changes`` is the address of what changed most.
+def tiles(found: Costs, unit: str, *, changes: str, forecast: str, shows_idle: bool) -> Sequence[Tile]:
+    """Return the figures. ``changes`` is the address of what changed most, ``forecast`` that of the forecast, empty
+    where the period has none.
     """
     shown = [_period(found, unit), _change(found, unit, changes)]
-    if forecast is not None:
-        shown.append(_forecast(forecast))
+    if forecast:
+        shown.append(Tile("forecast", "Forecast", "…", "", "", ("Show the forecast", forecast), forecast))
     if shows_idle:
         shown.append(_idle(found, unit))
     return [*shown, _unpriced(found)]
@@ -57,7 +56,8 @@ def _change(found: Costs, unit: str, changes: str) -> Tile:
     return Tile("change", "Change", figure, str(change), note, ("Largest changes", changes) if change else None)
 
 
-def _forecast(forecast: CostForecast | str) -> Tile:
+def forecast_tile(forecast: CostForecast | str) -> Tile:
+    """Return the forecast as a figure, or the text that says why there is none."""
     if isinstance(forecast, str):
         return Tile("forecast", "Forecast", "–", "", forecast)
     amounts, end = forecast.amounts(), time_zone.words(forecast.window.end)

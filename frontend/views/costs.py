@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +11,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from allocations.requests import cost_forecast, selectors
-from allocations.requests.cost_forecast import CostForecast
+from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import costs as shown
 from frontend.presenters import (
@@ -29,14 +27,16 @@ from frontend.presenters.costs_intervals import intervals_page
 from frontend.presenters.costs_names import holder_names, key_word
 from frontend.presenters.prices import not_priced
 from frontend.presenters.simulated_history import simulated_line
+from frontend.views.costs_forecast import is_forecast
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import cost_parameters, steps
+from quotas.costs import cost_parameters, month_factors, steps
 from quotas.costs.columns import ALL
 from quotas.costs.cost_rows import Costs
 from quotas.costs.filters import as_filter
+from quotas.costs.fleet_costs import Readings
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.idle_views import HIDDEN, for_person
 from quotas.costs.outages import visible_share
@@ -48,7 +48,6 @@ PAGE_ROWS = 100
 MAX_TREND_ROWS = 200
 """Above so many rows there is neither a series nor a trend of each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
-NO_FORECAST_OF_RATE = "Available for the cost of the period, not for a rate."
 
 
 @dataclass(frozen=True)
@@ -101,13 +100,15 @@ def _view(user: User, address: CostsAddress) -> View:
     costs_form.sort_choice(address.values.get("sort", ""))
     query = replace(cost_parameters.read(address.parameters(), now), is_compared=True)
     step = costs_form.step_choice(address.values.get("accumulate", "")) or costs_chart.step_for(query.window)
-    found = report(user, query, now)
-    if len(steps.edges(query.window, step, query.calendar)) > costs_chart.MAX_STEPS + 1:
+    edges = steps.edges(query.window, step, query.calendar)
+    if len(edges) > costs_chart.MAX_STEPS + 1:
         raise Invalid({"accumulate": [f"The chart has at most {costs_chart.MAX_STEPS} bars. Choose a longer step."]})
+    readings = Readings(now, month_factors.starts(query.window.start, query.window.end), edges)
+    found = report(user, query, now, readings)
     keys, series = query.keys, [row.name for row in found.rows]
     if len(series) > MAX_TREND_ROWS:
         keys, series = (ALL,), [ALL]
-    by_step = report(user, replace(query, keys=keys, step=step, is_compared=False), now)
+    by_step = report(user, replace(query, keys=keys, step=step, is_compared=False), now, readings)
     return View(query, found, step, by_step, series)
 
 
@@ -126,13 +127,18 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         costs_chart.trends(view.by_step.rows, starts),
     )
     shows_idle = for_person(query.idle, sees_all=access.sees_all(user)) != HIDDEN
-    changes = address.page(aggregate="allocation", sort="change")
     is_mine, mine = costs_filters.mine(where, address, user.username)
     window, calendar = query.window, query.calendar
     return _form(request, address) | {
         "table": table,
         **_pages(table.lines, address),
-        "tiles": costs_tiles.tiles(found, _forecast(user, query, now), unit, changes, shows_idle=shows_idle),
+        "tiles": costs_tiles.tiles(
+            found,
+            unit,
+            changes=address.page(aggregate="allocation", sort="change"),
+            forecast=address.forecast() if is_forecast(window, now) else "",
+            shows_idle=shows_idle,
+        ),
         "chart": costs_chart.chart(view.by_step.rows, view.series, texts, window, view.step, calendar, unit, now),
         "unit": unit,
         "shows_idle": shows_idle,
@@ -190,13 +196,3 @@ def _columns(address: CostsAddress) -> dict[str, tuple[str, str]]:
     now = address.values.get("sort", "")
     orders = {now: "ascending" if now == "name" else "descending"}
     return {name or "cost": (address.page(sort=name), orders.get(name, "")) for name in costs_form.SORTS}
-
-
-def _forecast(user: User, query: CostQuery, now: datetime) -> CostForecast | str | None:
-    """Return the forecast of the window, or why there is none; None if it is over, or has not begun."""
-    if not query.window.start <= now < query.window.end:
-        return None
-    if query.metric is not Metric.CUMULATIVE:
-        return NO_FORECAST_OF_RATE
-    where = cost_forecast.visible(user, {}, as_filter(query.where))
-    return cost_forecast.in_window(query.window, where, now, query.calendar)

@@ -30,12 +30,26 @@ _FIRST_USE = """
         ) AS first FROM clusters_cluster AS cluster
     ) AS of_cluster
 """
+# A use is looked for at the last midnight at which it ran, by its end: the index on (end, start) has both, so that only
+# what ran at some midnight is read of the table. OFFSET 0 has each midnight look for its own.
 # `asof` is the first midnight at which a use ran; what it used before it is left out.
 _CARRIED = """
-    WITH carried AS (
-        SELECT total.*, width_bucket(total.start - interval '1 microsecond', %(edges)s::timestamptz[]) AS asof
-        FROM metering_usageinterval AS total
-        WHERE total.start <= %(last)s AND (total."end" IS NULL OR total."end" > %(first)s) AND {condition}
+    WITH midnight AS (
+        SELECT moment, lead(moment, 1, 'infinity') OVER (ORDER BY moment) AS next
+        FROM unnest(%(edges)s::timestamptz[]) AS moment WHERE moment < %(until)s
+    ),
+    ran AS (
+        SELECT total.* FROM midnight CROSS JOIN LATERAL (
+            SELECT * FROM metering_usageinterval AS total
+            WHERE total."end" > moment AND total."end" <= next AND total.start <= moment AND {condition}
+            OFFSET 0
+        ) AS total
+        UNION ALL
+        SELECT * FROM metering_usageinterval AS total
+        WHERE total."end" IS NULL AND total.start <= %(last)s AND {condition}
+    ),
+    carried AS (
+        SELECT ran.*, width_bucket(ran.start - interval '1 microsecond', %(edges)s::timestamptz[]) AS asof FROM ran
     ),
     span AS (
         SELECT carried.*, (%(edges)s::timestamptz[])[asof + 1] AS t0, least("end", %(until)s) AS t1 FROM carried
@@ -50,7 +64,6 @@ _CARRIED = """
         width_bucket(t0, %(edges)s::timestamptz[]),
         width_bucket(t1 - interval '1 microsecond', %(edges)s::timestamptz[])
     ) AS day
-    WHERE t0 < t1
     GROUP BY asof, day, flavor, offering, gpu_share_denominator
 """
 
@@ -118,7 +131,7 @@ def _carried_hours(days: Sequence[DayPart], where: Filter) -> dict[tuple[int, in
     """
     edges = [days[0].start, *(day.end for day in days)]
     condition, parameters = columns.condition(where)
-    bounds: dict[str, Any] = {"edges": edges, "first": edges[0], "last": edges[-2], "until": edges[-1]}
+    bounds: dict[str, Any] = {"edges": edges, "last": edges[-2], "until": edges[-1]}
     with connection.cursor() as cursor:
         cursor.execute(_CARRIED.format(condition=condition), bounds | parameters)
         rows = cursor.fetchall()

@@ -12,8 +12,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple
 
-from quotas.costs import capacity_costs, filters, price_variance, rollups
+from quotas.costs import capacity_costs, filters, ledger, price_variance, rollups
 from quotas.costs.filters import UNALLOCATED, Filter
+from quotas.costs.ledger import Sum
 from quotas.costs.price_variance import CostLine, Place, PlaceCost
 from quotas.costs.rating import RatedUsage, Window, rated
 from quotas.costs.rollups import Ledger
@@ -58,23 +59,46 @@ class FleetCosts(NamedTuple):
 
 
 class Readings:
-    """What one answer reads of the fleet's hours: what is read once serves whoever asks for the same time in the same
-    or longer steps, with the same or no detail. ``cuts`` are moments at which some of them cut time.
+    """What answers about one time read of the ledger: what is read once serves whoever asks for the same time in the
+    same or longer steps, with the same or no detail.
+
+    ``steps`` are moments at which some answer cuts time, and ``cuts`` those at which only the fleet's hours are cut.
     """
 
-    def __init__(self, now: datetime, cuts: Collection[datetime] = ()) -> None:
-        self._now, self._cuts = now, cuts
+    def __init__(self, now: datetime, cuts: Collection[datetime] = (), steps: Collection[datetime] = ()) -> None:
+        self._now, self._cuts, self._steps = now, cuts, steps
+        self._held: list[tuple[Sequence[datetime], Sequence[str], Filter, Sequence[Sum]]] = []
         self._read: dict[tuple[tuple[datetime, ...], Detail], FleetCosts | None] = {}
+
+    def held(self, edges: Sequence[datetime], keys: Sequence[str], where: Filter) -> list[Sum]:
+        """Return what ``ledger.sums`` does."""
+        steps = _cut(edges, self._steps)
+        for known, of, kept, found in self._held:
+            if kept == where and _serves(known, steps) and {*keys} <= {*of}:
+                return ledger.regrouped(found, of, edges, keys)
+        sums = ledger.sums(steps, keys, where, self._now)
+        if not self._steps:
+            return sums
+        self._held.append((steps, keys, where, sums))
+        return sums if len(steps) == len(edges) else ledger.regrouped(sums, keys, edges, keys)
 
     def between(self, edges: Sequence[datetime], detail: Detail = Detail.NONE) -> FleetCosts | None:
         """Return what ``read`` does."""
-        steps = tuple(sorted({*edges, *(cut for cut in self._cuts if edges[0] < cut < edges[-1])}))
+        steps = tuple(_cut(edges, [*self._cuts, *self._steps]))
         for (known, of_detail), found in self._read.items():
-            is_same_time = (known[0], known[-1]) == (steps[0], steps[-1])
-            if is_same_time and {*steps} <= {*known} and detail in (Detail.NONE, of_detail):
+            if _serves(known, steps) and detail in (Detail.NONE, of_detail):
                 return found and found.by_steps(known, edges)
         found = self._read[steps, detail] = read(steps, self._now, detail)
         return found and found.by_steps(steps, edges)
+
+
+def _cut(edges: Sequence[datetime], cuts: Iterable[datetime]) -> list[datetime]:
+    return sorted({*edges, *(cut for cut in cuts if edges[0] < cut < edges[-1])})
+
+
+def _serves(known: Sequence[datetime], steps: Sequence[datetime]) -> bool:
+    """Return whether what was read between ``known`` can be added up by these steps."""
+    return (known[0], known[-1]) == (steps[0], steps[-1]) and {*steps} <= {*known}
 
 
 def read(edges: Sequence[datetime], now: datetime, detail: Detail = Detail.NONE) -> FleetCosts | None:

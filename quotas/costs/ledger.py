@@ -140,6 +140,20 @@ def total(found: Sequence[Sum], window: Window) -> Sum:
     return Sum(window, (), used, unpriced, sum(one.cost for one in found), found[0].per_gpu_hour if found else 1)
 
 
+def regrouped(found: Sequence[Sum], of: Sequence[str], edges: Sequence[datetime], keys: Sequence[str]) -> list[Sum]:
+    """Return what ``sums`` has found by the keys ``of``, by some of these ``keys``, and in longer windows or the same:
+    those between ``edges``, which are bounds of windows of ``found``.
+    """
+    places, windows = [of.index(key) for key in keys], [Window(*bounds) for bounds in pairwise(edges)]
+    groups: dict[tuple[Window, tuple[str, ...]], Sum] = {}
+    for one in found:
+        group = windows[bisect_right(edges, one.window.start) - 1], tuple(one.names[place] for place in places)
+        before = groups.get(group, Sum(*group))
+        added = (before.used + one.used, before.unpriced + one.unpriced, before.cost + one.cost)
+        groups[group] = Sum(*group, *added, one.per_gpu_hour)
+    return list(groups.values())
+
+
 def _at_their_prices(edges: Sequence[datetime], of_ledger: Sequence[Row]) -> Iterator[Row]:
     """Yield the rows of the ledger like those of the roll-ups, each with the step that has its cut, and its price."""
     [moments, prices] = next(json.loads(row[3]) for row in of_ledger if not row[0])

@@ -9,6 +9,7 @@ from quotas.costs.calendar import UTC_CALENDAR, Calendar
 from quotas.costs.comparison import Edges
 from quotas.costs.cost_rows import Costs
 from quotas.costs.filters import EVERYTHING, Where
+from quotas.costs.fleet_costs import Readings
 from quotas.costs.idle_views import IdleView
 from quotas.costs.rating import Window
 from quotas.costs.run_rates import Metric
@@ -30,9 +31,11 @@ class CostQuery:
     is_compared: bool = False
 
 
-def report(user: User, query: CostQuery, now: datetime) -> Costs:
-    """Return the costs that `user` may see, as of `now`; those of two windows in twice as many queries."""
-    found = _costs(user, query, query.window, now)
+def report(user: User, query: CostQuery, now: datetime, readings: Readings | None = None) -> Costs:
+    """Return the costs that `user` may see, as of `now`; those of two windows in twice as many queries. Answers with
+    the same `readings` share what they read.
+    """
+    found = _costs(user, query, query.window, now, readings)
     if not query.is_compared:
         return found
     before = windows.previous(query.window, now, query.calendar)
@@ -40,7 +43,7 @@ def report(user: User, query: CostQuery, now: datetime) -> Costs:
     return comparison.compared(found, _costs(user, query, before, now), Edges(*edges))
 
 
-def _costs(user: User, query: CostQuery, window: Window, now: datetime) -> Costs:
+def _costs(user: User, query: CostQuery, window: Window, now: datetime, readings: Readings | None = None) -> Costs:
     return visible_costs(
         user,
         window,
@@ -51,4 +54,5 @@ def _costs(user: User, query: CostQuery, window: Window, now: datetime) -> Costs
         where=query.where,
         metric=query.metric,
         now=now,
+        readings=readings,
     )

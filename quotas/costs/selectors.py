@@ -150,8 +150,10 @@ def costs(
     now: datetime | None = None,
     idle: IdleView = HIDDEN,
     metric: Metric = Metric.CUMULATIVE,
+    readings: Readings | None = None,
 ) -> Costs:
-    """Return usage and cost in `window` by the keys in `aggregate` (of `columns`), in two queries.
+    """Return usage and cost in `window` by the keys in `aggregate` (of `columns`), in two queries. Answers with the
+    same `readings` share what they read.
 
     Unless `idle` hides it, also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys
     other than `fleet_costs.KEYS`; what is idle in the rows that `idle` says.
@@ -164,10 +166,11 @@ def costs(
     keys, until = columns.grouped_by(aggregate), now or clock.now()
     columns.check("filter", filters.keys(kept))
     edges = steps.edges(window, step, calendar)
-    found = ledger.sums(edges, keys, kept, until)
-    whole = ledger.total(found, window).usage
     unit, is_entered = month_charges.currency_and_existence()
-    readings = Readings(until, month_factors.starts(window.start, window.end) if is_entered else ())
+    if readings is None:
+        readings = Readings(until, month_factors.starts(window.start, window.end) if is_entered else ())
+    found = readings.held(edges, keys, kept)
+    whole = ledger.total(found, window).usage
     others = idle_views.not_held(idle, edges, keys, kept, until, readings)
     shows_fleet = idle != HIDDEN and teams is None
     charges = MonthCharges()

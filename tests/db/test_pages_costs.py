@@ -5,12 +5,15 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from html import escape, unescape
 from io import StringIO
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from quotas.costs import filter_grammar, rollups, seeds
@@ -328,17 +331,48 @@ def test_the_fleet_is_for_platform_staff_and_linked_for_them_alone(fleet, browse
     assert "GPU-hours of the fleet" in text(auditor.get("/costs/fleet"))
 
 
-def test_the_forecast_is_that_of_rest(fleet, member, project, browser):
+def test_the_forecast_is_loaded_after_the_page_and_is_that_of_rest(fleet, member, project, browser):
     now = clock.now().replace(hour=12)
     for day in range(1, 21):
         used(now - timedelta(days=day, hours=3), now - timedelta(days=day), member=member.username)
     with clock.frozen(now):
-        tile = figures(text(browser.get("/costs?window=month&filter=project:vision-train")))["forecast"]
-        rest = client(member).get("/api/v1/costs/forecast?project=vision-train").json()
-        assert tile.value == rest["total"]
-        other = figures(text(browser.get("/costs?window=month&filter=kind:whole")))["forecast"]
-        assert other.value == client(member).get("/api/v1/costs/forecast?filter=kind:whole").json()["total"]
+        for view in ("filter=project:vision-train", "filter=kind:whole"):
+            page = text(browser.get(f"/costs?window=month&{view}"))
+            later = unescape(re.search(r'id="tile-forecast" hx-get="([^"]*)"', page)[1])
+            assert f'<a href="{escape(later)}">Show the forecast</a>' in page
+            rest = client(member).get(f"/api/v1/costs/forecast?{view}").json()
+            for shown in (browser.get(later), browser.get(later, headers={"HX-Request": "true"})):
+                assert figures(text(shown))["forecast"].value == rest["total"]
+        assert text(shown).startswith('<div class="card" id="tile-forecast">')
         assert "forecast" not in figures(text(browser.get("/costs?window=lastmonth")))
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        ("window=lastmonth", "a period that has begun and has not ended"),
+        ("window=month&cost=hourly", "not for a rate"),
+        ("window=month", "days of history, 14 are needed"),
+    ],
+)
+def test_a_view_without_a_forecast_says_why(fleet, browser, view, words):
+    assert words in text(browser.get(f"/costs/forecast?{view}"))
+
+
+def test_a_forecast_of_a_question_that_cannot_be_read_is_refused_with_its_field(fleet, browser):
+    answer = browser.get("/costs/forecast?window=yesterdy")
+    assert answer.status_code == 400
+    assert "yesterdy" in text(answer)
+
+
+@pytest.mark.parametrize("aggregate", ["project", "allocation,project"])
+def test_the_table_and_its_chart_read_the_usage_once(fleet, browser, aggregate):
+    for number in range(210):
+        used(hour(number % 5), hour(number % 5 + 1), member=f"person-{number}")
+    with CaptureQueriesContext(connection) as caught:
+        page = browser.get(f"/costs?window={WINDOW}&aggregate={aggregate}")
+    assert len(page.context["chart"].steps) > 1
+    assert len([one for one in caught.captured_queries if "crowding AS" in one["sql"]]) == 2  # and the period before
 
 
 def test_rows_beyond_a_hundred_are_on_further_pages(fleet, member, browser):
