@@ -9,41 +9,30 @@ from django.db.models import Q
 
 from quotas.catalog.models import Offering, Pool
 from quotas.costs.rating import Window
-from quotas.limits import counting, lending, names
+from quotas.limits import counting, history, lending, names
 from quotas.limits.lending import Debt, UsageChange
-from quotas.limits.models import Limit
-from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
-from quotas.limits.tree import Quota
+from quotas.limits.selectors import quota_snapshot
 from quotas.metering.models import UsageInterval
 
 
 def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
-    """Return unit-hours by pool, between names in Kueue, with departments as they are today. Five queries.
+    """Return unit-hours by pool, between names in Kueue, with departments as they are today. A fixed number of queries.
 
     Pools that nobody borrowed from are absent.
     """
     agreed, until = quota_snapshot(), min(window.end, now)
-    changes = _of_limits(window, agreed)
+    changes = _of_quotas(window)
     for pool, found in _of_usage(window, until).items():
         changes[pool] += found
     owed = {pool: lending.over_time(agreed.parents, found, until) for pool, found in changes.items()}
     return {pool: found for pool, found in sorted(owed.items()) if found}
 
 
-def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[UsageChange]]:
-    """Return what each limit was at the window's start, and how it changed in it."""
-    known = {team.pk: names.cluster_queue(team.slug) for team in agreed.teams}
-    above = {one.pk: names.cohort(one.slug) for one in agreed.departments}
-    kept = Limit.history.filter(history_date__lt=window.end, pool__isnull=False, user=None, project=None)
-    rows = kept.order_by("history_date").values_list(
-        "history_date", "history_type", "team_id", "department_id", "pool__key", "nominal", "borrowing", "lending"
-    )
+def _of_quotas(window: Window) -> dict[str, list[UsageChange]]:
+    """Return what each quota was at the window's start, and how it changed in it."""
     changes: dict[str, list[UsageChange]] = defaultdict(list)
-    for at, type_, team, department, pool, *amounts in rows:
-        name = known.get(team) or above.get(department)
-        if name:
-            quota = Quota() if type_ == "-" else Quota(*amounts)
-            changes[pool].append(UsageChange(max(at, window.start), name, quota=quota))
+    for at, pool, name, quota in history.changes(window.start, window.end):
+        changes[pool].append(UsageChange(max(at, window.start), name, quota=quota))
     return changes
 
 

@@ -76,35 +76,39 @@ def periods(cluster: str, start: datetime, end: datetime) -> list[QuotaPeriod]:
     """
     parents, moves = _parents(start, end)
     quotas: dict[str, dict[str, Quota]] = defaultdict(dict)
-    changes: dict[datetime, list[_Change]] = defaultdict(list)
-    for change in _changes(cluster, start, end):
-        changes[max(change.at, start)].append(change)
+    by_time: dict[datetime, list[Change]] = defaultdict(list)
+    for change in changes(start, end, pool__flavor__cluster=cluster):
+        by_time[max(change.at, start)].append(change)
     found = []
-    for begin, until in pairwise(sorted({start, *moves, *changes, end})):
+    for begin, until in pairwise(sorted({start, *moves, *by_time, end})):
         parents = parents | moves.get(begin, {})
-        for change in changes[begin]:
+        for change in by_time[begin]:
             quotas[change.pool] = quotas[change.pool] | {change.name: change.quota}
         found.append(QuotaPeriod(begin, until, parents, dict(quotas)))
     return found
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
+    """The quota of a pool that a queue or cohort, by its name in Kueue, has from a moment on."""
+
     at: datetime
     pool: str
     name: str
     quota: Quota
 
 
-def _changes(cluster: str, start: datetime, end: datetime) -> Iterator[_Change]:
-    """Yield the newest quota of each holder and pool at the start, and then each change until the end."""
-    rows = QuotaChange.objects.filter(pool__flavor__cluster=cluster)
+def changes(start: datetime, end: datetime, **pools: str) -> Iterator[Change]:
+    """Yield the newest quota of each holder and pool at the start, and then each change until the end; two queries.
+    ``pools`` are conditions of QuotaChange.
+    """
+    rows = QuotaChange.objects.filter(**pools)
     holder = ("department_id", "team_id", "pool_id")
     before = rows.filter(at__lte=start).order_by(*holder, "-at", "-id").distinct(*holder)
     after = rows.filter(at__gt=start, at__lt=end).order_by("at", "id")
     columns = ("at", "pool__key", "team__slug", "department__slug", "nominal", "borrowing", "lending")
     for found in (before, after):
         for at, pool, team, department, *amounts in found.values_list(*columns):
-            yield _Change(at, pool, _name(team, department), Quota(*amounts))
+            yield Change(at, pool, _name(team, department), Quota(*amounts))
 
 
 def _parents(start: datetime, end: datetime) -> tuple[Parents, dict[datetime, Parents]]:

@@ -15,8 +15,10 @@ from portal.tenants import services as tenants
 from portal.tenants import structure
 from portal.tenants.models import Team
 from quotas.catalog.models import Flavor
-from quotas.costs import rollups, services
+from quotas.costs import lending, rollups, services
 from quotas.costs.models import Price
+from quotas.costs.rating import Window
+from quotas.limits import names
 from quotas.limits.lending import debts
 from quotas.limits.models import QuotaChange
 from quotas.limits.tree import Quota
@@ -238,3 +240,15 @@ def test_a_late_end_changes_what_was_idle_then(teams: dict[str, Team]):
     roll_up(0, 3)
     used(hour(1), hour(2), 4, team="lidar", department="sensing")
     assert costs(0, 3)["lidar"] == ("4.4000", "8.8000")
+
+
+def test_what_was_borrowed_in_the_past_is_by_the_quotas_of_that_time(teams: dict[str, Team]):
+    """Radar's quota of 4 begins an hour after its use of 2; before, it borrows of lidar and sonar."""
+    set_quota(-1, teams["radar"], 0, borrowing=4)
+    hold("radar", 2, 0, 2)
+    set_quota(1, teams["radar"], 4, borrowing=4)
+    [owed] = lending.borrowed(Window(hour(0), hour(3)), hour(3)).values()
+    assert sum((one.amount for one in owed), Fraction(0)) == 2
+    assert {one.borrower for one in owed} == {names.cluster_queue("radar")}
+    assert all(one.lender for one in owed)
+    assert not lending.borrowed(Window(hour(1), hour(3)), hour(3))
