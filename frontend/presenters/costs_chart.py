@@ -114,13 +114,13 @@ def step_starts(window: Window, step: Step, calendar: Calendar, now: datetime) -
 
 
 def trends(rows: Iterable[CostRow], starts: Sequence[datetime]) -> dict[str, Trend]:
-    """Return a line for each name; none if there is but one step."""
+    """Return a line for each name that cost something; none if there is but one step."""
     if len(starts) < 2:
         return {}
     amounts: dict[str, dict[datetime, Decimal]] = defaultdict(dict)
     for row in rows:
         amounts[row.name][row.window.start] = Decimal(row.total or 0)
-    return {name: _trend([of.get(start, ZERO) for start in starts]) for name, of in amounts.items()}
+    return {name: _trend([of.get(start, ZERO) for start in starts]) for name, of in amounts.items() if any(of.values())}
 
 
 def _trend(amounts: Sequence[Decimal]) -> Trend:

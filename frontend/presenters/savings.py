@@ -26,7 +26,7 @@ WORDS = {
     SavingKind.QUIET_HOURS: (
         "Held at night and on weekends without pods",
         "Held from 20:00 to 06:00 or on a Saturday or Sunday while no pod ran. Request shorter holds, or queue the "
-        "work as Jobs. Time in the list above is not counted again.",
+        "work as Jobs. Holds without pods now are not counted again.",
     ),
     SavingKind.UNUSED_QUOTA: (
         "Unused guaranteed quota",
