@@ -1,188 +1,27 @@
-"""The costs page: its numbers are those of REST, a view is an address, and nobody sees another team."""
+"""The costs page: a view is an address, and nobody sees another team."""
 
-import csv
-import re
 from datetime import timedelta
 from decimal import Decimal
-from fractions import Fraction
-from html import escape, unescape
-from io import StringIO
 from random import Random
-from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
-from quotas.costs import filter_grammar, rollups, seeds
-from quotas.costs.idle_views import IdleBy, IdleSplit
+from quotas.costs import filter_grammar
 from quotas.metering.hold_use import Sighting, recorded_from
-from quotas.metering.units import RESOURCE, FoundUnit, Unit
 from tests.support import cost_questions
 from tests.support.capacity import RESOURCES, record
 from tests.support.clusters import LOCAL
-from tests.support.cost_questions import DAYS
+from tests.support.cost_questions import of_rest
 from tests.support.fleet import fleet as two_teams
 from tests.support.page_tables import figures, tables
-from tests.support.pages import browser_of, held, requested, text
+from tests.support.pages import browser_of, held, requested, text, without_tokens
 from tests.support.people import client, person
-from tests.support.quotas import cluster, hour, used
+from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
-QUESTIONS = 100
-CENT = Decimal("0.01")
 WINDOW = "2026-11-02T00:00:00Z,2026-11-09T00:00:00Z"
-CAPACITY = (
-    ("l40s", "nvidia.com/gpu", Fraction(1)),
-    ("a100", "nvidia.com/mig-1g.10gb", Fraction(1, 7)),
-    ("a100", "nvidia.com/mig-3g.40gb", Fraction(1, 2)),
-)
-"""More than all random use."""
-IDLE = [{}, {"idle": "hide"}, {"idle": "owner"}]
-IDLE_OF_ALL = [
-    {"idle": "separate"},
-    *({"idle": "share", "idle_by": by, "idle_split": how} for by in IdleBy for how in IdleSplit),
-]
-
-
-@pytest.fixture
-def random_use(team, other_team, settings):
-    settings.API_REQUESTS_PER_MINUTE = settings.PAGE_REQUESTS_PER_MINUTE = 1_000_000
-    settings.PROCESSOR_SECONDS_PER_MINUTE = 1_000_000
-    two_teams(team, other_team)
-    cluster()
-    seeds.price()
-    for flavor, resource, gpus in CAPACITY:
-        record({Unit(f"{flavor}-0", RESOURCE, resource): FoundUnit(500, 500)}, -24 * DAYS, gpus=gpus)
-    found = cost_questions.use(Random(17), 60)
-    for start, end in ((0, 30), (31, 90), (100, 24 * DAYS)):
-        rollups.roll_up(LOCAL, hour(start), hour(end))
-    return found
-
-
-def a_view(seed, *, sees_all=False):
-    """Return the parameters of a random view, as an address has them."""
-    random = Random(seed)
-    query = cost_questions.question(random).query
-    step = query.pop("accumulate")
-    view = {name: value for name, value in query.items() if value}
-    if step != "all":
-        view["accumulate"] = step
-    if random.random() < 0.3:
-        view["cost"] = random.choice(["hourly", "daily", "monthly"])
-    if random.random() < 0.3:
-        view["sort"] = random.choice(["change", "gpu_hours", "name", "idle"])
-    return view | random.choice([*IDLE, *(IDLE_OF_ALL if sees_all else ())])
-
-
-def of_rest(api, view, **more):
-    """Return all rows of REST for a view, and its sums."""
-    question = {name: value for name, value in view.items() if name not in ("accumulate", "sort")}
-    body = page = api.get("/api/v1/costs", question | more).json()
-    while page["next"]:
-        page = api.get(page["next"]).json()
-        body["results"] += page["results"]
-    return body
-
-
-def differs(cell, exact):
-    """Return whether a cell does not show this amount: exactly behind it, and rounded by less than a cent."""
-    shown = Decimal(cell.text.removeprefix("+").split()[0])
-    return cell.value != exact or abs(shown - Decimal(exact)) >= CENT
-
-
-def without_tokens(response):
-    """Return a page without what differs each time it is made: the tokens of its forms."""
-    return re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", text(response))
-
-
-@pytest.mark.parametrize("role", ["member", "auditor"])
-def test_the_page_shows_the_numbers_of_rest_for_random_views(random_use, team, role):
-    user = person(team) if role == "member" else person(platform_role="auditor")
-    browser, api, seen, idle = browser_of(user), client(user), 0, Decimal(0)
-    for seed in range(QUESTIONS // 2):
-        view = a_view(seed, sees_all=role == "auditor")
-        page = browser.get("/costs", view)
-        assert page.status_code == 200, view
-        rest = of_rest(api, view, compare="previous")
-        shown = tables(text(page)).get("list ranked")
-        rows = {row[0].text: row for row in shown.rows} if shown else {}
-        assert len(rows) == min(len(rest["results"]), 100), view
-        for one, line in zip(page.context["lines"], shown.rows if shown else [], strict=True):
-            [row] = [each for each in rest["results"] if each["name"] == one.row.name]
-            assert not differs(line[3], row["gpu_hours"]), view
-            assert not differs(line[4], row["total"]), view
-            assert not differs(line[5], row["change"]), view
-            if page.context["shows_idle"]:
-                assert (line[6].text == "not known") == (row["idle_cost"] is None), view
-                assert row["idle_cost"] is None or not differs(line[6], row["idle_cost"]), view
-                idle += Decimal(row["idle_cost"] or 0)
-            else:
-                assert len(line) == 6, view
-        tiles = figures(text(page))
-        assert not differs(tiles["period"], rest["total"]), view
-        assert not differs(tiles["unpriced"], rest["unpriced_gpu_hours"]), view
-        assert Decimal(tiles["change"].value) == Decimal(rest["total"]) - Decimal(rest["previous_total"]), view
-        seen += len(rows)
-    assert seen > QUESTIONS
-    assert (idle > 0) == (role == "auditor")  # the team had no quota at the time
-
-
-def test_the_chart_shows_the_numbers_of_rest_for_random_views(random_use, team):
-    user = person(team)
-    browser, api, drawn = browser_of(user), client(user), 0
-    for seed in range(QUESTIONS // 2):
-        view = a_view(seed)
-        page = browser.get("/costs", view)
-        if page.context["chart"] is None:
-            continue
-        step = page.context["chart"].step
-        rest = of_rest(api, view, accumulate=step)["results"]
-        chart = tables(text(page))["amounts"]
-        named = {row["name"].replace("/", " / ").replace("__unallocated__", "not known"): row["name"] for row in rest}
-        for line, found in zip(chart.rows, page.context["chart"].steps, strict=True):
-            of_step = [row for row in rest if row["window"]["start"].startswith(f"{found.start:%Y-%m-%dT%H:%M:%S}")]
-            total = sum((Decimal(row["total"]) for row in of_step), Decimal(0))
-            assert Decimal(line[-1].value) == total, view
-            for head, cell in zip(chart.heads[1:-1], line[1:-1], strict=True):
-                if head in named:
-                    expected = sum((Decimal(row["total"]) for row in of_step if row["name"] == named[head]), Decimal(0))
-                    assert Decimal(cell.value) == expected, (view, head)
-                    drawn += 1
-    assert drawn > QUESTIONS
-
-
-def test_the_csv_and_the_command_of_a_view_have_the_numbers_of_the_page(random_use, team):
-    browser = browser_of(person(team))
-    for seed in range(20):
-        page = browser.get("/costs", a_view(seed))
-        exported: Any = browser.get(page.context["csv"])
-        lines = list(csv.DictReader(StringIO(b"".join(exported.streaming_content).decode())))
-        table = page.context["table"]
-        assert [line["total"] for line in lines] == sorted(
-            (one.row.total for one in table.lines), key=Decimal, reverse=True
-        )
-        path = page.context["curl"].rpartition("127.0.0.1:8000")[2].rstrip("'")
-        assert browser.get(path).json()["total"] == figures(text(page))["period"].value
-
-
-def test_a_saved_view_has_the_numbers_of_its_page_and_of_rest(random_use, team):
-    user = person(team)
-    browser, api, pages = browser_of(user), client(user), {}
-    for seed in range(20):
-        page = pages[f"View {seed}"] = browser.get("/costs", a_view(seed))
-        browser.post("/costs/views", {"name": f"View {seed}", "query": page.context["query"]})
-    links = {link.name: link.url for link in browser.get("/costs").context["saved"]}
-    queries = {row["name"]: row["query"] for row in api.get("/api/v1/saved-views").json()["results"]}
-    assert links.keys() == queries.keys() == pages.keys()
-    for name, page in pages.items():
-        again = browser.get(links[name])
-        assert figures(text(again)) == figures(text(page))
-        assert [line.row for line in again.context["lines"]] == [line.row for line in page.context["lines"]]
-        rest = of_rest(api, dict(parse_qsl(queries[name])))
-        assert figures(text(again))["period"].value == rest["total"]
 
 
 def test_a_filter_that_is_read_and_written_keeps_the_same():
@@ -329,50 +168,6 @@ def test_the_fleet_is_for_platform_staff_and_linked_for_them_alone(fleet, browse
     auditor = browser_of(person(platform_role="auditor"))
     assert "/costs/fleet" in text(auditor.get("/costs"))
     assert "GPU-hours of the fleet" in text(auditor.get("/costs/fleet"))
-
-
-def test_the_forecast_is_loaded_after_the_page_and_is_that_of_rest(fleet, member, project, browser):
-    now = clock.now().replace(hour=12)
-    for day in range(1, 21):
-        used(now - timedelta(days=day, hours=3), now - timedelta(days=day), member=member.username)
-    with clock.frozen(now):
-        for view in ("filter=project:vision-train", "filter=kind:whole"):
-            page = text(browser.get(f"/costs?window=month&{view}"))
-            [later] = map(unescape, re.findall(r'id="tile-forecast" hx-get="([^"]*)"', page))
-            assert f'<a href="{escape(later)}">Show the forecast</a>' in page
-            rest = client(member).get(f"/api/v1/costs/forecast?{view}").json()
-            for shown in (browser.get(later), browser.get(later, headers={"HX-Request": "true"})):
-                assert figures(text(shown))["forecast"].value == rest["total"]
-        assert text(shown).startswith('<div class="card" id="tile-forecast">')
-        assert "forecast" not in figures(text(browser.get("/costs?window=lastmonth")))
-
-
-@pytest.mark.parametrize(
-    ("view", "words"),
-    [
-        ("window=lastmonth", "a period that has begun and has not ended"),
-        ("window=month&cost=hourly", "not for a rate"),
-        ("window=month", "days of history, 14 are needed"),
-    ],
-)
-def test_a_view_without_a_forecast_says_why(fleet, browser, view, words):
-    assert words in text(browser.get(f"/costs/forecast?{view}"))
-
-
-def test_a_forecast_of_a_question_that_cannot_be_read_is_refused_with_its_field(fleet, browser):
-    answer = browser.get("/costs/forecast?window=yesterdy")
-    assert answer.status_code == 400
-    assert "yesterdy" in text(answer)
-
-
-@pytest.mark.parametrize("aggregate", ["project", "allocation,project"])
-def test_the_table_and_its_chart_read_the_usage_once(fleet, browser, aggregate):
-    for number in range(210):
-        used(hour(number % 5), hour(number % 5 + 1), member=f"person-{number}")
-    with CaptureQueriesContext(connection) as caught:
-        page = browser.get(f"/costs?window={WINDOW}&aggregate={aggregate}")
-    assert len(page.context["chart"].steps) > 1
-    assert len([one for one in caught.captured_queries if "crowding AS" in one["sql"]]) == 2  # and the period before
 
 
 def test_rows_beyond_a_hundred_are_on_further_pages(fleet, member, browser):

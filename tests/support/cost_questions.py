@@ -141,3 +141,13 @@ def answer(asked: Question, rows: Sequence[Interval]) -> dict[tuple[str | None, 
 def step_of(asked: Question, start: datetime) -> str | None:
     """Return the step that begins then, or that the window begins in."""
     return STEPS[asked.query["accumulate"]](start.astimezone(ZoneInfo(asked.query["timezone"])))
+
+
+def of_rest(api: Any, view: Mapping[str, str], **more: str) -> Any:
+    """Return all rows of REST for a view, and its sums."""
+    question = {name: value for name, value in view.items() if name not in ("accumulate", "sort")}
+    body = page = api.get("/api/v1/costs", question | more).json()
+    while page["next"]:
+        page = api.get(page["next"]).json()
+        body["results"] += page["results"]
+    return body

@@ -1,5 +1,6 @@
 """Allocations in the phases that pages show: requested by the service, then changed as the reconciler would."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -99,3 +100,8 @@ def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "
         ended_at=now,
         outcome=outcome.value,
     )
+
+
+def without_tokens(response: Any) -> str:
+    """Return a page without what differs each time it is made: the tokens of its forms."""
+    return re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", text(response))
