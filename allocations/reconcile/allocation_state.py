@@ -1,6 +1,7 @@
 """Reads all that the reconcile of one allocation depends on: its row, the mirror, what was applied, and the ledger."""
 
 from typing import NamedTuple
+from uuid import UUID
 
 from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.lifecycle import held_intervals, spec_of_row
@@ -8,8 +9,9 @@ from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.engine import applied
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Columns, Prepared, Rows
 from portal.workqueue import targets
+from portal.workqueue.targets import Target
 
 
 class AllocationState(NamedTuple):
@@ -21,17 +23,25 @@ class AllocationState(NamedTuple):
     intervals: HeldIntervals
 
 
+def _parts(cluster: str, id_: UUID, target: str) -> list[Columns | Rows]:
+    return [
+        Rows(spec_of_row.rows().filter(pk=id_, project__cluster=cluster)),
+        *mirror.parts_of_allocation(cluster, id_),
+        applied.part(Target(target)),
+        *held_intervals.parts(id_),
+    ]
+
+
+_STATE = Prepared(_parts, cluster="cluster of a prepared statement", id_=UUID(int=1), target="target of it")
+
+
 def read(cluster: str, id_: str) -> AllocationState | None:
     """Return the state of an allocation of the cluster, or None if there is none; one query.
 
     The mirror and the ledger change together, so what is held agrees with what is charged.
     """
-    rows, objects, positions, records, latest, first = read_tables(
-        Rows(spec_of_row.rows().filter(pk=id_, project__cluster=cluster)),
-        *mirror.parts_of_allocation(cluster, id_),
-        applied.part(targets.allocation(cluster, id_)),
-        *held_intervals.parts(id_),
-    )
+    target = targets.allocation(cluster, id_)
+    rows, objects, positions, records, latest, first = _STATE.read(cluster=cluster, id_=UUID(id_), target=target)
     if not rows:
         return None
     intervals = held_intervals.of_parts(latest, first)

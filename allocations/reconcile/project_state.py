@@ -12,9 +12,10 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.engine import applied
-from portal.core.reading import Columns, Rows, read_tables
+from portal.core.reading import Columns, Prepared, Rows, read_tables
 from portal.tenants.models import Membership, Project, Role
 from portal.workqueue import targets
+from portal.workqueue.targets import Target
 from quotas.catalog.models import Offering
 from quotas.limits.selectors import limits_with_quota
 
@@ -41,19 +42,28 @@ class ProjectState:
     surroundings: ProjectSurroundings
 
 
+def _state_parts(cluster: str, slug: str, target: str) -> list[Columns | Rows]:
+    own = Project.objects.filter(cluster=cluster, slug=slug)
+    return [
+        Rows(own.select_related("team__department")),
+        Rows(live_rows(own)),
+        *mirror.parts_of_project(cluster, own),
+        applied.part(Target(target)),
+        *_parts(cluster, own),
+    ]
+
+
+_STATE = Prepared(_state_parts, cluster="cluster of a prepared statement", slug="slug of it", target="target of it")
+
+
 def read(cluster: str, slug: str) -> ProjectState | None:
     """Return the state of a project of the cluster, or None if there is none; one query.
 
     Raises MirrorStale as ``mirror.require_recent`` does.
     """
-    own = Project.objects.filter(cluster=cluster, slug=slug)
-    projects, live, objects, positions, records, *surroundings = read_tables(
-        Rows(own.select_related("team__department")),
-        Rows(live_rows(own)),
-        *mirror.parts_of_project(cluster, own),
-        applied.part(targets.project(cluster, slug)),
-        *_parts(cluster, own),
-    )
+    target = targets.project(cluster, slug)
+    found = _STATE.read(cluster=cluster, slug=slug, target=target)
+    projects, live, objects, positions, records, *surroundings = found
     if not projects:
         return None
     mirror.require_recent_positions(positions)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
@@ -89,11 +89,41 @@ def read_tables(*parts: Part) -> list[list[Any]]:
     UUID or a time is text.
     """
     subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
+    return _found(subqueries, [value for one in subqueries for value in one.parameters])
+
+
+class Prepared:
+    """A statement whose values differ from call to call, and which Django compiles once in a process.
+
+    ``parts`` returns what to read for its arguments by name. It is called once, with ``examples``: values that occur
+    nowhere else, of the type that the database gets (a UUID for a UUID). None and collections are none, since other
+    values would need another statement. Raises ValueError when it is first read if an example is not among its values.
+    """
+
+    def __init__(self, parts: Callable[..., Sequence[Columns | Rows | Statement]], **examples: Hashable) -> None:
+        self._parts, self._examples = parts, examples
+        self._compiled: tuple[Sequence[Compiled], Sequence[str | None]] | None = None
+
+    def read(self, **values: Any) -> list[list[Any]]:
+        """Return the rows of each part, as ``read_tables`` does."""
+        subqueries, names = self._compiled = self._compiled or self._compile()
+        constants = (value for one in subqueries for value in one.parameters)
+        given = [value if name is None else values[name] for name, value in zip(names, constants, strict=True)]
+        return _found(subqueries, given)
+
+    def _compile(self) -> tuple[Sequence[Compiled], Sequence[str | None]]:
+        subqueries = [compiled(part) for part in self._parts(**self._examples)]
+        name_of = {value: name for name, value in self._examples.items()}
+        parameters = [value for one in subqueries for value in one.parameters]
+        names = [name_of.get(value) if isinstance(value, Hashable) else None for value in parameters]
+        if missing := self._examples.keys() - set(names):
+            raise ValueError(f"The statement has no value for {', '.join(sorted(missing))}.")
+        return subqueries, names
+
+
+def _found(subqueries: Sequence[Compiled], parameters: Sequence[Any]) -> list[list[Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {', '.join(one.sql for one in subqueries)}",
-            [value for one in subqueries for value in one.parameters],
-        )
+        cursor.execute(f"SELECT {', '.join(one.sql for one in subqueries)}", parameters)
         found: Sequence[list[list[Any]]] = cursor.fetchone()
     return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
 

@@ -1,6 +1,6 @@
 """Rows of several tables in one statement."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
 
@@ -10,7 +10,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import clock
 from portal.core.models import Heartbeat, WorkItem
-from portal.core.reading import Batch, Columns, Rows, read_tables
+from portal.core.reading import Batch, Columns, Prepared, Rows, read_tables
 from quotas.limits import services
 from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
@@ -92,3 +92,29 @@ def test_a_relation_that_a_row_does_not_have_is_none(team):
 def test_rows_that_cannot_exist_are_none(django_assert_num_queries):
     with django_assert_num_queries(1):
         assert read_tables(Rows(spec_of_row.rows().none()), Rows(UsageInterval.objects.filter(slot="x"))) == [[], []]
+
+
+def beats_named(name, since):
+    kept = Heartbeat.objects.filter(name=name)
+    return [Columns(kept, ("name",)), Rows(kept.filter(at__gte=since)), Columns(WorkItem.objects.all(), ("attempts",))]
+
+
+def test_a_prepared_statement_reads_other_values_as_one_that_is_compiled_for_them(rows):
+    built = []
+
+    def parts(name, since):
+        built.append(name)
+        return beats_named(name, since)
+
+    statement = Prepared(parts, name="an example", since=datetime(2000, 1, 1, tzinfo=UTC))
+    now = clock.now()
+    for name, since in (("worker", now - timedelta(hours=1)), ("watcher", now + timedelta(hours=1)), ("beat", now)):
+        assert statement.read(name=name, since=since) == read_tables(*beats_named(name, since))
+    assert statement.read(name="worker", since=now - timedelta(hours=1))[2] == [[2]]
+    assert built == ["an example"]
+
+
+def test_an_example_that_is_no_value_of_the_statement_is_refused(db):
+    statement = Prepared(lambda name, other: beats_named(name, clock.now()), name="an example", other="another")
+    with pytest.raises(ValueError, match="no value for other"):
+        statement.read(name="worker", other="x")
