@@ -6,11 +6,26 @@ from functools import cached_property
 
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.domain.admission import CountedLimit
-from portal.core.reading import Batch, Rows
+from portal.core.reading import Batch, Part, Prepared, Rows
 from portal.tenants.models import Project, Team, User
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
 from quotas.limits.models import Limit
+
+
+def _of_one(team: int, user: int, project: int) -> list[Rows]:
+    return [Rows(counting.applicable_limits([Team(pk=team)], None, User(pk=user), Project(pk=project)))]
+
+
+_OF_ONE = Prepared(_of_one, team=-1, user=-2, project=-3)
+"""What a request of a person in a project reads."""
+
+
+def _part(teams: Collection[Team], user: User | None, project: Project | None) -> Part:
+    if len(teams) == 1 and user is not None and project is not None:
+        [team] = teams
+        return _OF_ONE.of(team=team.pk, user=user.pk, project=project.pk)[0]
+    return Rows(counting.applicable_limits(teams, None, user, project))
 
 
 class CountedLimits:
@@ -26,7 +41,7 @@ class CountedLimits:
         batch: Batch | None = None,
     ) -> None:
         self._usage, self._teams = usage, teams
-        self._read = (batch or Batch()).add(Rows(counting.applicable_limits(teams, None, user, project)))
+        self._read = (batch or Batch()).add(_part(teams, user, project))
 
     @cached_property
     def rows(self) -> list[Limit]:

@@ -3,12 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
-from portal.core.reading import Batch, Rows
+from portal.core.reading import Batch, Compiled, Rows, compiled
 from quotas.catalog.models import Flavor, Kind, Offering, Pool
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
@@ -25,11 +25,16 @@ class ReservedClaim(NamedTuple):
     units: Mapping[str, int]
 
 
+@cache
+def _all() -> Compiled:
+    return compiled(Rows(Offering.objects.select_related("pool__use", "flavor")))
+
+
 class OfferingIndex:
     """All offerings by key, read with the rest of the ``batch`` when first needed."""
 
     def __init__(self, batch: Batch | None = None) -> None:
-        self._rows = (batch or Batch()).add(Rows(Offering.objects.select_related("pool__use", "flavor")))
+        self._rows = (batch or Batch()).add(_all())
 
     @cached_property
     def _by_key(self) -> dict[str, Offering]:

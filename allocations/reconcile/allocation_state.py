@@ -9,7 +9,7 @@ from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.engine import applied
-from portal.core.reading import Columns, Prepared, Rows
+from portal.core.reading import Columns, Prepared, Rows, read_tables
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
 
@@ -41,7 +41,9 @@ def read(cluster: str, id_: str) -> AllocationState | None:
     The mirror and the ledger change together, so what is held agrees with what is charged.
     """
     target = targets.allocation(cluster, id_)
-    rows, objects, positions, records, latest, first = _STATE.read(cluster=cluster, id_=UUID(id_), target=target)
+    rows, objects, positions, records, latest, first = read_tables(
+        *_STATE.of(cluster=cluster, id_=UUID(id_), target=target)
+    )
     if not rows:
         return None
     intervals = held_intervals.of_parts(latest, first)

@@ -62,7 +62,7 @@ def read(cluster: str, slug: str) -> ProjectState | None:
     Raises MirrorStale as ``mirror.require_recent`` does.
     """
     target = targets.project(cluster, slug)
-    found = _STATE.read(cluster=cluster, slug=slug, target=target)
+    found = read_tables(*_STATE.of(cluster=cluster, slug=slug, target=target))
     projects, live, objects, positions, records, *surroundings = found
     if not projects:
         return None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
@@ -89,43 +89,45 @@ def read_tables(*parts: Part) -> list[list[Any]]:
     UUID or a time is text.
     """
     subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
-    return _found(subqueries, [value for one in subqueries for value in one.parameters])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {', '.join(one.sql for one in subqueries)}",
+            [value for one in subqueries for value in one.parameters],
+        )
+        found: Sequence[list[list[Any]]] = cursor.fetchone()
+    return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
 
 
 class Prepared:
-    """A statement whose values differ from call to call, and which Django compiles once in a process.
+    """Parts whose values differ from call to call, and which Django compiles once in a process.
 
     ``parts`` returns what to read for its arguments by name. It is called once, with ``examples``: values that occur
     nowhere else, of the type that the database gets (a UUID for a UUID). None and collections are none, since other
-    values would need another statement. Raises ValueError when it is first read if an example is not among its values.
+    values would need another statement. Raises ValueError when it is first used if an example is not among its values.
     """
 
     def __init__(self, parts: Callable[..., Sequence[Columns | Rows | Statement]], **examples: Hashable) -> None:
         self._parts, self._examples = parts, examples
-        self._compiled: tuple[Sequence[Compiled], Sequence[str | None]] | None = None
+        self._compiled: Sequence[Compiled] = ()
 
-    def read(self, **values: Any) -> list[list[Any]]:
-        """Return the rows of each part, as ``read_tables`` does."""
-        subqueries, names = self._compiled = self._compiled or self._compile()
-        constants = (value for one in subqueries for value in one.parameters)
-        given = [value if name is None else values[name] for name, value in zip(names, constants, strict=True)]
-        return _found(subqueries, given)
+    def of(self, **values: Any) -> list[Compiled]:
+        """Return the parts with these values."""
+        self._compiled = self._compiled or self._compile()
+        given = {self._examples[name]: value for name, value in values.items()}
+        return [
+            one._replace(parameters=tuple(_given(each, given) for each in one.parameters)) for one in self._compiled
+        ]
 
-    def _compile(self) -> tuple[Sequence[Compiled], Sequence[str | None]]:
-        subqueries = [compiled(part) for part in self._parts(**self._examples)]
-        name_of = {value: name for name, value in self._examples.items()}
-        parameters = [value for one in subqueries for value in one.parameters]
-        names = [name_of.get(value) if isinstance(value, Hashable) else None for value in parameters]
-        if missing := self._examples.keys() - set(names):
-            raise ValueError(f"The statement has no value for {', '.join(sorted(missing))}.")
-        return subqueries, names
+    def _compile(self) -> Sequence[Compiled]:
+        found = [compiled(part) for part in self._parts(**self._examples)]
+        parameters = [value for one in found for value in one.parameters]
+        if missing := [name for name, value in self._examples.items() if value not in parameters]:
+            raise ValueError(f"The statement has no value for {', '.join(missing)}.")
+        return found
 
 
-def _found(subqueries: Sequence[Compiled], parameters: Sequence[Any]) -> list[list[Any]]:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(one.sql for one in subqueries)}", parameters)
-        found: Sequence[list[list[Any]]] = cursor.fetchone()
-    return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
+def _given(value: Any, given: Mapping[Hashable, Any]) -> Any:
+    return given.get(value, value) if isinstance(value, Hashable) else value
 
 
 def compiled(part: Columns | Rows | Statement) -> Compiled:

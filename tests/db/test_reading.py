@@ -109,12 +109,12 @@ def test_a_prepared_statement_reads_other_values_as_one_that_is_compiled_for_the
     statement = Prepared(parts, name="an example", since=datetime(2000, 1, 1, tzinfo=UTC))
     now = clock.now()
     for name, since in (("worker", now - timedelta(hours=1)), ("watcher", now + timedelta(hours=1)), ("beat", now)):
-        assert statement.read(name=name, since=since) == read_tables(*beats_named(name, since))
-    assert statement.read(name="worker", since=now - timedelta(hours=1))[2] == [[2]]
+        assert read_tables(*statement.of(name=name, since=since)) == read_tables(*beats_named(name, since))
+    assert read_tables(*statement.of(name="worker", since=now))[2] == [[2]]
     assert built == ["an example"]
 
 
 def test_an_example_that_is_no_value_of_the_statement_is_refused(db):
     statement = Prepared(lambda name, other: beats_named(name, clock.now()), name="an example", other="another")
     with pytest.raises(ValueError, match="no value for other"):
-        statement.read(name="worker", other="x")
+        statement.of(name="worker", other="x")
