@@ -104,6 +104,8 @@ def test_a_table_is_checked_imported_and_exported(operator):
     assert lines[0] == "kind,of,term,amount,per,split,currency,valid_from,source"
     assert "price,l40s,,1.3,gpu,,EUR,2090-01-01T00:00:00Z," in lines
     bad = post(operator, "prices/import", csv="of\nx\n")
+    [wrong] = post(operator, "prices/import", csv="kind,of,amount\nprice,l40s,-1\n").json()["results"]
+    assert (wrong["line"], wrong["column"], wrong["result"]) == (2, "amount", "error")
     assert (bad.status_code, list(bad.json()["errors"])) == (400, ["csv"])
 
 

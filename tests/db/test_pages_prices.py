@@ -252,6 +252,7 @@ def test_a_table_with_an_error_names_its_line_and_cannot_be_imported(browser):
     forced = browser.post(
         "/prices/import",
         {"csv": checked.context["form"].data["csv"], "confirm": checked.context["digest"], "key": "x"},
+    assert '<td data-label="Column"><code>of</code></td>' in page
     )
     assert (forced.status_code, counts()) == (400, before)
 

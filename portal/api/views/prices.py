@@ -80,6 +80,7 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
 @extend_schema(
     methods=["POST"],
     summary="Set a price",
+    column = serializers.CharField(allow_blank=True, help_text="The column that is wrong; empty if no single one is.")
     parameters=[KEY],
     request=NewPrice,
     responses={201: PriceOut, **refusals("name_taken")},
