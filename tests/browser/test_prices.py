@@ -24,6 +24,7 @@ TABLE = "kind,of,term,amount,per\nprice,a100,,1.90,gpu\ncost,l40s,spot,0.60,gpu\
 SCRIPTS = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 PATHS = (
     *("/prices", "/prices?all=1", "/prices/set", "/prices/node-costs/set", "/prices/node-terms/set", "/prices/import"),
+    "/prices/public",
     *("/bills", "/bills/enter", "/bills/fixed-costs/set", "/costs/proof", "/costs/mine", "/teams/vision/costs"),
 )
 
