@@ -54,11 +54,8 @@ def prices(request: PageRequest) -> HttpResponse:
 def public(request: PageRequest) -> HttpResponse:
     """Show public list prices; for operators with a link to the form of a node cost, which states nothing by itself."""
     unit, may_set = currencies.of_portal(), access.can(request.user, "price.manage", None)
-    context: dict[str, Any] = {
-        "lines": shown.public_lines(public_prices.listed(), unit, may_set=may_set),
-        "unit": unit,
-        "may_set": may_set,
-    }
+    lines = shown.public_lines(public_prices.listed(), unit, may_set=may_set)
+    context = {"lines": lines, "unit": unit, "may_set": may_set, "has_forms": any(line.form for line in lines)}
     return show(request, "frontend/public_prices.html", context)
 
 
