@@ -14,14 +14,9 @@ from quotas.costs import bills, currencies, price_tables, pricing, subjects
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.node_split import PRESETS
 from quotas.costs.node_terms import Term
-from quotas.costs.price_tables import Import
+from quotas.costs.price_tables import COLUMN_OF_FIELD, Import
 
 PLAIN = {"autocomplete": "off"}
-FIELDS = {
-    **dict.fromkeys(("per_gpu_hour", "per_slice_hour", "per_hour"), "amount"),
-    **dict.fromkeys(("flavor", "offering", "node"), "of"),
-}
-"""The field of the form that has what services name so."""
 MAX_TABLE = 1_000_000
 NOT_TEXT = "The file is no text in UTF-8."
 
@@ -76,7 +71,7 @@ class DatedForm(PreviewedForm):
         """Add the errors of a refusal, each at the field that has what it names."""
         errors: dict[str, list[str]] = {}
         for name, messages in problem.errors.items():
-            errors.setdefault(FIELDS.get(name, name), []).extend(messages)
+            errors.setdefault(COLUMN_OF_FIELD.get(name, name), []).extend(messages)
         super().add_problem(Invalid(errors) if errors else problem)
 
     @property

@@ -64,6 +64,7 @@ urlpatterns = [
     path("prices/node-costs/set", prices.set_node_cost, name="set-node-cost"),
     path("prices/node-terms/set", prices.set_node_term, name="set-node-term"),
     path("prices/import", prices.import_table, name="import-prices"),
+    path("prices/public", prices.public, name="public-prices"),
     path("bills", bills.bills, name="bills"),
     path("bills/enter", bills.enter_bill, name="enter-bill"),
     path("bills/fixed-costs/set", bills.set_fixed_cost, name="set-fixed-cost"),

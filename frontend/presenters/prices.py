@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from urllib.parse import urlencode
 
 from frontend.presenters import amounts
 from quotas.catalog import selectors as catalog
@@ -14,6 +15,8 @@ from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
 from quotas.costs.price_tables import split_of
 from quotas.costs.price_variance import CostLine
+from quotas.costs.public_prices import PublicPrice
+from quotas.metering.parts import Category
 
 IN_FORCE, SCHEDULED, REPLACED, CURRENT = "in force", "scheduled", "replaced", "current"
 NONE = "none"
@@ -22,6 +25,16 @@ UNKNOWN = "unknown"
 OF_BILLS = {COLUMNS[CostLine.IDLE_ADJUSTMENT], COLUMNS[CostLine.IDLE_SHARED_COST]}
 RATED = ("cost", *(name for name in COLUMNS.values() if name not in OF_BILLS))
 """The columns that are together what capacity costs by prices and costs of nodes."""
+PART_NAMES = {
+    "cost": "Charged to holders",
+    COLUMNS[Category.IDLE]: "Idle GPUs",
+    COLUMNS[Category.STRANDED]: "Stranded GPUs",
+    COLUMNS[Category.UNAVAILABLE]: "Unavailable GPUs",
+    COLUMNS[Category.UNMANAGED]: "Used without an allocation",
+    COLUMNS[Category.VARIANCE]: "In use less what is charged",
+    COLUMNS[CostLine.PRICE_VARIANCE]: "Price variance: cost of GPUs less their price",
+    COLUMNS[CostLine.NODE_REST]: "Rest of nodes: what is not their GPUs'",
+}
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,25 @@ class Effect:
     since: datetime | None = None
     month: str = ""
     facts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class PublicLine:
+    """A public list price. ``form`` is the query of the form that would state it as a cost, empty for who may not, and
+    if the amounts of the portal have another currency.
+    """
+
+    price: PublicPrice
+    form: str
+
+
+@dataclass(frozen=True)
+class CapacityPart:
+    """A part of what capacity costs, and its share in per cent; negative where more is charged than it costs."""
+
+    name: str
+    cost: str
+    share: str
 
 
 @dataclass(frozen=True)
@@ -190,6 +222,27 @@ def month_lines(costs: Costs, bills: Mapping[tuple[str, date], Bill]) -> list[Mo
     return found
 
 
+def capacity_parts(costs: Costs) -> list[CapacityPart]:
+    """Return what the cost of capacity is made of, in rows of which all of it is known, and at last the sum; empty if
+    nothing costs anything.
+    """
+    known = [row for row in costs.rows if None not in (getattr(row, name) for name in RATED)]
+    amounts = {name: sum((Decimal(getattr(row, name)) for row in known), Decimal(0)) for name in RATED}
+    whole = sum(amounts.values(), Decimal(0))
+    if not whole:
+        return []
+    parts = [(PART_NAMES[name], amount) for name, amount in amounts.items() if amount]
+    return [
+        CapacityPart(name, f"{amount:.2f}", f"{100 * amount / whole:.1f}")
+        for name, amount in (*parts, ("Capacity", whole))
+    ]
+
+
+def public_lines(prices: Iterable[PublicPrice], currency: str | None, *, may_set: bool) -> list[PublicLine]:
+    """Return public list prices; ``currency`` is that of the portal, None before its first amount."""
+    return [PublicLine(one, _as_cost(one) if may_set and currency in (None, one.currency) else "") for one in prices]
+
+
 def price_effect(found: PriceEffect) -> Effect:
     row = found.price
     of = row.offering.key if row.offering else row.flavor.name
@@ -254,6 +307,11 @@ def _shared(found: BillEffect) -> list[str]:
         f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} of it is shared by those who held GPUs, and "
         f"{idle:+.2f} {unit} is the platform's, for what nobody held.",
     ]
+
+
+def _as_cost(price: PublicPrice) -> str:
+    values = {"term": price.term, "per": "node", "amount": f"{price.per_node_hour:f}", "currency": price.currency}
+    return urlencode({**values, "source": price.stated_source})
 
 
 def _price(row: Price) -> str:

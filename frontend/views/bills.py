@@ -36,6 +36,7 @@ def bills(request: PageRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "months": shown.month_lines(costs, {(row.cluster_id, row.month): row for row in counting}),
         "month_count": previews.BILLED_MONTHS,
+        "parts": shown.capacity_parts(costs),
         "currency": costs.currency,
         "covered": shown.per_cent(costs.billed_share),
         "found": found,

@@ -14,7 +14,7 @@ from frontend.previewed_form import previewed
 from frontend.price_forms import NodeCostForm, NodeTermForm, PriceForm, TableForm
 from portal.core import clock
 from portal.tenants import access
-from quotas.costs import history, previews, price_tables, subjects
+from quotas.costs import currencies, history, previews, price_tables, public_prices, subjects
 from quotas.costs.price_tables import Import
 
 PAGE_SIZE = 50
@@ -47,6 +47,16 @@ def prices(request: PageRequest) -> HttpResponse:
         context["term_lines"] = shown.node_term_lines(context["found_terms"], now)
         context["sees_costs"] = True
     return show(request, "frontend/prices.html", context)
+
+
+@require_safe
+@page
+def public(request: PageRequest) -> HttpResponse:
+    """Show public list prices; for operators with a link to the form of a node cost, which states nothing by itself."""
+    unit, may_set = currencies.of_portal(), access.can(request.user, "price.manage", None)
+    lines = shown.public_lines(public_prices.listed(), unit, may_set=may_set)
+    context = {"lines": lines, "unit": unit, "may_set": may_set, "has_forms": any(line.form for line in lines)}
+    return show(request, "frontend/public_prices.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

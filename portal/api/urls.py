@@ -99,6 +99,7 @@ v1 = [
     path("prices", prices.prices),
     path("prices/export", prices.export),
     path("prices/import", prices.import_),
+    path("prices/public", prices.public),
     path("bills", bills.bills),
     path("shared-costs", bills.shared_costs),
     path("node-costs", node_costs.node_costs),

@@ -5,19 +5,22 @@
 | price | a flavor, or an offering | | of an hour; empty for an offering: that of its flavor again | gpu, or slice |
 | cost | a flavor with a term, or a node as cluster/name | of a flavor's nodes | of an hour | gpu or node |
 | term | a node as cluster/name | the term | | |
+
+No text in an export is a spreadsheet formula (`portal.core.csv_cells`); an import reads it back.
 """
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from io import StringIO
+from math import inf
 
 from django.db import transaction
 
-from portal.core import rfc3339
+from portal.core import csv_cells, rfc3339
 from portal.core.errors import Invalid, Problem
 from portal.tenants import access
 from portal.tenants.models import User
@@ -28,16 +31,25 @@ from quotas.costs.node_split import PRESETS, Weights
 COLUMNS = ("kind", "of", "term", "amount", "per", "split", "currency", "valid_from", "source")
 REQUIRED = {"kind", "of"}
 KINDS = ("price", "cost", "term")
+COLUMN_OF_FIELD = {
+    **dict.fromkeys(("per_gpu_hour", "per_slice_hour", "per_hour"), "amount"),
+    **dict.fromkeys(("flavor", "offering", "node"), "of"),
+}
+"""The column that has what services name so; others have the same name."""
 MAX_ROWS, MAX_SOURCE = 5000, 200
 
 
 @dataclass(frozen=True)
 class ImportedRow:
-    """What became of a line of the table; ``message`` says what is wrong with it, or what it sets."""
+    """What became of a line of the table; ``message`` says what is wrong with it, or what it sets.
+
+    ``column`` is the one that is wrong; empty if nothing is, or not a single column.
+    """
 
     line: int
     result: str
     message: str
+    column: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,34 +65,50 @@ class Import:
 
 
 def import_table(user: User, text: str, *, dry_run: bool) -> Import:
-    """Set what the rows of a CSV table say, all or nothing. A dry run does the same and takes it back."""
+    """Set what the rows of a CSV table say, all or nothing. A dry run does the same and takes it back.
+
+    What begins last is set first: a row may begin in the past where nothing was stated before. So the history of one
+    portal can be imported into another that has none.
+    """
     access.require(user, "price.manage", None)
     found: list[ImportedRow] = []
     with transaction.atomic():
         known = {row for model in (Price, NodeCost, NodeTerm) for row in model._default_manager.only("pk")}
-        for line, values in _rows(text):
+        for line, values in sorted(_rows(text), key=_begins_last):
             try:
                 with transaction.atomic():
                     row = _set(user, values)
             except Problem as problem:
-                found.append(ImportedRow(line, "error", f"{problem.detail} {problem.hint}".strip()))
+                found.append(_refused(line, problem))
             else:
                 found.append(ImportedRow(line, "unchanged" if row in known else "created", str(row)))
                 known.add(row)
         applied = not dry_run and not any(row.result == "error" for row in found)
         if not applied:
             transaction.set_rollback(True)
-    return Import(found, applied)
+    return Import(sorted(found, key=lambda row: row.line), applied)
 
 
 def export_table(user: User) -> str:
     """Return all prices, costs and terms as a table that can be imported. For operators and auditors."""
     access.require(user, "platform.view", None)
+    return as_csv(_exported())
+
+
+def as_csv(rows: Iterable[Mapping[str, str]]) -> str:
+    """Return rows with a value for each of COLUMNS as a table."""
     out = StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_exported())
+    writer.writerows({name: csv_cells.escaped(row[name]) for name in COLUMNS} for row in rows)
     return out.getvalue()
+
+
+def _refused(line: int, problem: Problem) -> ImportedRow:
+    """Return the error of a line: that of its first wrong column, or of the row as a whole."""
+    for field, messages in problem.errors.items():
+        return ImportedRow(line, "error", " ".join(messages), COLUMN_OF_FIELD.get(field, field))
+    return ImportedRow(line, "error", f"{problem.detail} {problem.hint}".strip())
 
 
 def _rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -100,7 +128,7 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
                 raise Invalid({"csv": [f"Give at most {MAX_ROWS} rows at a time."]})
             if None in row:
                 raise Invalid({"csv": [f"Line {reader.line_num} has more columns than the first."]})
-            yield reader.line_num, {name: (row.get(name) or "").strip() for name in COLUMNS}
+            yield reader.line_num, {name: csv_cells.unescaped((row.get(name) or "").strip()) for name in COLUMNS}
     except csv.Error as error:
         raise Invalid({"csv": [f"Line {reader.line_num} cannot be read: {error}."]}) from error
 
@@ -126,6 +154,19 @@ def _set(user: User, row: Mapping[str, str]) -> Price | NodeCost | NodeTerm:
     if row["kind"] in KINDS:
         raise Invalid({"per": ["A flavor's price is per gpu, an offering's per slice."]})
     raise Invalid({"kind": [f"Use one of {', '.join(KINDS)}."]})
+
+
+def _begins_last(numbered: tuple[int, Mapping[str, str]]) -> tuple[int, float, int]:
+    """Return the order of a row: terms before costs, list prices before those of flavors, and the last to begin first;
+    what cannot be read, and what begins now, keep their places before them.
+    """
+    line, row = numbered
+    before = {"term": 0, "cost": 1, "price": 1 if "/" in row["of"] else 2}
+    try:
+        begins = _moment(row["valid_from"])
+    except Invalid:
+        begins = None
+    return before.get(row["kind"], 0), -begins.timestamp() if begins else -inf, line
 
 
 def _moment(text: str) -> datetime | None:

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from quotas.costs.node_terms import Term
-from quotas.costs.price_tables import COLUMNS
+from quotas.costs.price_tables import COLUMNS, MAX_SOURCE
 
 
 class PublicPrice(NamedTuple):
@@ -30,6 +30,12 @@ class PublicPrice(NamedTuple):
     @property
     def per_gpu_hour(self) -> Decimal:
         return round(self.per_node_hour / self.gpus, 4)
+
+    @property
+    def stated_source(self) -> str:
+        """Return what the source of a cost says that is taken from it."""
+        place = f"{self.provider} {self.instance} {self.region}".rstrip()
+        return f"{place} as of {self.as_of}: {self.source}"[:MAX_SOURCE]
 
 
 def listed() -> list[PublicPrice]:
@@ -63,5 +69,5 @@ def as_cost(price: PublicPrice, flavor: str) -> Mapping[str, str]:
         "per": "node",
         "split": "gpus",
         "currency": price.currency,
-        "source": f"{price.provider} {price.instance} {price.region} as of {price.as_of}: {price.source}"[:200],
+        "source": price.stated_source,
     }

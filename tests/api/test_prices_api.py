@@ -2,6 +2,7 @@
 
 import pytest
 
+from quotas.costs import public_prices
 from quotas.costs.models import Bill, NodeCost, Price, SharedCost
 from tests.support.fleet import fleet
 from tests.support.people import client, person
@@ -103,8 +104,30 @@ def test_a_table_is_checked_imported_and_exported(operator):
     lines = exported.content.decode().splitlines()
     assert lines[0] == "kind,of,term,amount,per,split,currency,valid_from,source"
     assert "price,l40s,,1.3,gpu,,EUR,2090-01-01T00:00:00Z," in lines
+    [wrong] = post(operator, "prices/import", csv="kind,of,amount\nprice,l40s,-1\n").json()["results"]
+    assert (wrong["line"], wrong["column"], wrong["result"]) == (2, "amount", "error")
     bad = post(operator, "prices/import", csv="of\nx\n")
     assert (bad.status_code, list(bad.json()["errors"])) == (400, ["csv"])
+
+
+def test_public_list_prices_have_day_and_source(operator, team):
+    found = client(person(team)).get(f"{API}/prices/public").json()["results"]
+    assert len(found) == len(public_prices.listed())
+    [one] = [row for row in found if row["instance"] == "p5.48xlarge"]
+    assert one == {
+        "provider": "aws",
+        "instance": "p5.48xlarge",
+        "gpu": "H100",
+        "gpus": 8,
+        "region": "",
+        "term": "on-demand",
+        "per_node_hour": "55.04",
+        "per_gpu_hour": "6.8800",
+        "currency": "USD",
+        "as_of": "2026-11-09",
+        "source": "data-receipts 109-gpu-pricing/hyperscalers.json",
+    }
+    assert all(row["source"] and row["as_of"] for row in found)
 
 
 @pytest.mark.parametrize("path", PLATFORM)

@@ -24,6 +24,7 @@ TABLE = "kind,of,term,amount,per\nprice,a100,,1.90,gpu\ncost,l40s,spot,0.60,gpu\
 SCRIPTS = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 PATHS = (
     *("/prices", "/prices?all=1", "/prices/set", "/prices/node-costs/set", "/prices/node-terms/set", "/prices/import"),
+    "/prices/public",
     *("/bills", "/bills/enter", "/bills/fixed-costs/set", "/costs/proof", "/costs/mine", "/teams/vision/costs"),
 )
 
@@ -121,7 +122,7 @@ def test_a_member_sees_the_own_cost_on_the_first_page(open_page, member, project
     page.goto(f"/allocations/{row.pk}")
     if not scripts:
         page.get_by_role("link", name="Cost by day, and how much of it no pod used").click()
-    expect(page.get_by_text("No pod uses it now.")).to_be_visible()
+    expect(page.get_by_text("No pod uses it now.", exact=True)).to_be_visible()
     expect(page.get_by_role("img", name="Cost by day")).to_be_visible()
 
 

@@ -1,5 +1,6 @@
 """Django's admin of catalog, limits, ledger and prices: it shows all, and writes through the services only."""
 
+from datetime import date
 from decimal import Decimal
 
 import pytest
@@ -10,8 +11,10 @@ from django.urls import reverse
 from portal.core.models import AuditEntry
 from portal.tenants.models import User
 from quotas.catalog.models import Flavor, Node, Offering, Pool, Preset
-from quotas.costs import seeds
-from quotas.costs.models import NodeCost, NodeTerm, Price
+from quotas.costs import bills, capacity_services, seeds
+from quotas.costs.capacity_services import CostSubject
+from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
+from quotas.costs.node_terms import Term
 from quotas.limits.models import Limit
 from quotas.limits.seeds import seed_half_quotas
 from tests.support.quotas import cluster, hour, used
@@ -167,6 +170,24 @@ def test_costs_of_nodes_are_added_by_the_rules_of_the_service(operator, rows):
     assert NodeCost.objects.get().gpu_weight == 9
     operator.post(url(NodeTerm, "add"), {"node": Node.objects.get(name="l40s-0").pk, "term": "reserved", **AHEAD})
     assert NodeTerm.objects.get().term == "reserved"
+
+
+def test_what_was_charged_or_computed_by_is_never_changed_or_deleted_in_the_admin(operator, rows):
+    flavor, node = Flavor.objects.get(name="l40s"), Node.objects.get(name="l40s-0")
+    operator_of_services = User.objects.get(username="op")
+    capacity_services.set_node_cost("op", CostSubject(node=node), "1", NodeCost.Per.GPU)
+    capacity_services.set_node_term("op", node, Term.SPOT)
+    bills.enter_bill(operator_of_services, flavor.cluster_id, date(2026, 1, 1), "1")
+    bills.set_shared_cost(operator_of_services, "network", date(2026, 1, 1), "1", "weighted")
+    for model in (Price, NodeCost, NodeTerm, Bill, SharedCost):
+        before = list(model.objects.values())
+        assert before
+        pk = before[0]["id"]
+        for page in ("change", "delete"):
+            assert operator.post(url(model, page, pk), {"post": "yes", "currency": "USD"}).status_code == 403
+        action = {"action": "delete_selected", "_selected_action": [pk], "post": "yes"}
+        operator.post(url(model, "changelist"), action)
+        assert list(model.objects.values()) == before
 
 
 def test_a_list_price_is_added_by_the_rules_of_the_service(operator, rows):

@@ -25,7 +25,7 @@ from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
 from quotas.metering.models import RolledUpHour
 from quotas.metering.rolled_up import Rest
-from quotas.metering.units import FoundUnit
+from quotas.metering.units import GPU, FoundUnit, Unit
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record
 from tests.support.capacity_bodies import L40S, watch
 from tests.support.capacity_bodies import node as node_body
@@ -105,6 +105,25 @@ def test_a_node_is_split_by_weights_and_what_is_left_is_its_rest():
     assert Decimal(row.node_rest) == round(Decimal(float(20 - 8 * gpu)), 4)
     assert Decimal(row.price_variance) == round(Decimal(float(8 * gpu)), 4) - Decimal("8.8")
     assert sum(Decimal(each) for each in (row.idle_cost, row.price_variance, row.node_rest)) == 20
+
+
+@pytest.mark.parametrize(
+    ("per_hour", "gpus", "cpus", "gib", "split", "of_gpus", "rest"),
+    [
+        ("10", 8, 64, 488, "aws", "4.0359", "5.9641"),
+        ("35", 1, 1, 1, "30:10:30", "15.0000", "20.0000"),
+    ],
+    ids=["AWS: a GPU of 8 is 0.504", "OpenCost: 35 at 30, 30 and 10 are 15, 15 and 5"],
+)
+def test_the_worked_examples_of_aws_and_opencost_are_columns_that_add_up_to_the_node(
+    per_hour, gpus, cpus, gib, split, of_gpus, rest
+):
+    record({Unit("h100-0", GPU, f"gpu-{n}"): FoundUnit(1, 1) for n in range(gpus)}, 0)
+    see(0, None, cpus, gib, "h100-0")
+    subject = {"flavor": flavor("h100"), "term": Term.ON_DEMAND}
+    set_cost(per_hour, PER_NODE, split=capacity_services.weights(split), **subject)
+    row = columns(1)["h100"]
+    assert (f"{Decimal(row.idle_cost) + Decimal(row.price_variance)}", row.node_rest) == (of_gpus, rest)
 
 
 def test_a_node_whose_cost_all_goes_to_its_gpus_has_no_rest():

@@ -16,13 +16,17 @@ from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor
 from quotas.catalog.sync import sync
-from quotas.costs import bills, rollups, selectors, services
+from quotas.costs import bills, capacity_services, node_intervals, rollups, selectors, services
+from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
+from quotas.costs.node_intervals import FoundNode
+from quotas.costs.node_split import AWS
+from quotas.costs.node_terms import Term
 from quotas.costs.rating import Window
 from quotas.metering import proofs
 from quotas.metering.hours import DAY, HOUR
 from quotas.metering.models import BalanceProof
-from tests.support.capacity import RESOURCES, record
+from tests.support.capacity import RESOURCES, SEEN, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.gpu_facts import plugin_node
@@ -248,6 +252,7 @@ def test_a_table_with_an_error_names_its_line_and_cannot_be_imported(browser):
     page = text(checked)
     assert "1 row cannot be imported" in page
     assert "There is no flavor unknown" in page
+    assert '<td data-label="Column"><code>of</code></td>' in page
     assert 'name="confirm"' not in page
     forced = browser.post(
         "/prices/import",
@@ -289,6 +294,48 @@ def test_the_share_that_bills_cover_is_that_of_rest(browser, operator):
     query = "window=2025-11-01T00:00:00Z,2026-11-01T00:00:00Z&aggregate=cluster&accumulate=month"
     share = client(operator).get(f"/api/v1/costs?{query}").json()["billed_share"]
     assert f"<strong>Bills cover {round(100 * Decimal(share))} %</strong>" in page
+
+
+def test_bills_show_what_capacity_is_made_of_with_what_nodes_cost_besides_gpus(browser, operator):
+    """Two nodes at 9 an hour by AWS's weights, against eight GPUs at 1.10, of which two were held for ten days."""
+    found = dict.fromkeys(("l40s-0", "l40s-1"), FoundNode(None, 64_000, 488 * 1024))
+    node_intervals.record(LOCAL, dict.fromkeys(found, SEEN), found, OCTOBER.start)
+    subject = CostSubject(Flavor.objects.get(name="l40s"), Term.ON_DEMAND)
+    capacity_services.set_node_cost("op", subject, "9", NodeCost.Per.NODE, AWS, "EUR", OCTOBER.start)
+    rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.end)
+    answer = browser.get("/bills")
+    costs = {part.name.partition(":")[0]: Decimal(part.cost) for part in answer.context["parts"]}
+    capacity, rest = costs.pop("Capacity"), costs["Rest of nodes"]
+    assert (capacity, answer.context["parts"][-1].share, costs["Charged to holders"]) == (2 * 9 * 31 * 24, "100.0", 528)
+    assert rest > 0 > costs["Price variance"]
+    assert abs(sum(costs.values()) - capacity) < Decimal("0.05")
+    query = "window=2026-10-01,2026-11-01&aggregate=all&idle=separate"
+    [row] = client(operator).get(f"/api/v1/costs?{query}").json()["results"]
+    assert round(Decimal(row["node_rest"]), 2) == rest
+    assert "<caption>Parts of the cost of capacity" in text(answer)
+
+
+def test_public_list_prices_are_shown_with_day_and_source_and_are_applied_by_nobody(browser, team):
+    member, before = browser_of(person(team)), counts()
+    page = text(browser.get("/prices/public"))
+    assert "55.04 USD" in page
+    assert "2026-11-09" in page
+    assert "data-receipts 109-gpu-pricing/hyperscalers.json" in page
+    assert "/prices/node-costs/set" not in page
+    assert "The amounts of this portal are in EUR." in page
+    assert "Nothing here is applied" in text(member.get("/prices/public"))
+    assert counts() == before
+
+
+def test_a_public_list_price_fills_in_the_form_of_a_node_cost_where_its_currency_is_the_portals(browser, team):
+    Price.objects.all()._raw_delete("default")
+    page = browser.get("/prices/public")
+    [line] = [one for one in page.context["lines"] if one.price.instance == "p5.48xlarge"]
+    form = browser.get(f"/prices/node-costs/set?{line.form}")
+    assert [field.value() for field in form.context["form"]][1:6] == ["on-demand", "node", "55.04", None, "USD"]
+    assert "aws p5.48xlarge as of 2026-11-09" in text(form)
+    assert not NodeCost.objects.exists()
+    assert "/prices/node-costs/set" not in text(browser_of(person(team)).get("/prices/public"))
 
 
 def test_a_bill_of_a_month_that_is_not_wholly_recorded_says_so(browser):

@@ -1,5 +1,6 @@
 """Prices, costs and terms as CSV: an export can be imported, a dry run imports nothing, and neither does an error."""
 
+import csv
 from io import StringIO
 
 import pytest
@@ -10,6 +11,7 @@ from portal.core.errors import Forbidden, Invalid
 from portal.core.models import AuditEntry
 from quotas.costs import price_tables, public_prices
 from quotas.costs.models import NodeCost, NodeTerm, Price
+from quotas.metering.models import DirtyHour
 from tests.support.fleet import fleet
 from tests.support.people import person
 from tests.support.quotas import hour
@@ -39,7 +41,7 @@ def operator():
 
 
 def counts() -> tuple[int, ...]:
-    return tuple(model.objects.count() for model in (Price, NodeCost, NodeTerm, AuditEntry))
+    return tuple(model.objects.count() for model in (Price, NodeCost, NodeTerm, AuditEntry, DirtyHour))
 
 
 def results(done) -> list[str]:
@@ -61,22 +63,40 @@ def test_a_dry_run_says_the_same_and_leaves_nothing(operator):
     assert (results(done), done.is_applied, counts()) == (["created"] * 6, False, before)
 
 
-def test_one_error_imports_nothing_and_each_says_what_is_wrong(operator):
+def test_one_error_imports_nothing_and_each_says_what_is_wrong_in_which_column(operator):
     before = counts()
     wrong = [
-        ("price,l40s,,-1,,,,,", "from 0 to"),
-        ("price,none,,1,,,,,", "no flavor none"),
-        ("cost,l40s,,1,,,,,", "Give a term"),
-        ("term,local/x,spot,,,,,,", "no GPU node x"),
-        ("none,x,,,,,,,", "Use one of price, cost, term"),
-        (f"price,l40s,,1,,,USD,{AT},", "two currencies"),
-        (f"price,l40s,,1,,,,,{'x' * 201}", "at most 200"),
+        ("price,l40s,,-1,,,,,", "amount", "Give a number from 0 to"),
+        ("price,l40s,,,,,,,", "amount", "Give a decimal number"),
+        ("price,h100/whole,,many,,,,,", "amount", "Give a decimal number"),
+        ("price,none,,1,,,,,", "of", "There is no flavor none"),
+        ("price,l40s,,1,node,,,,", "per", "A flavor's price is per gpu"),
+        ("price,l40s,,1,,,,tomorrow,", "valid_from", "is no time"),
+        ("price,l40s,,1,,,,2026-01-02T00:00:00Z,", "valid_from", "cannot change what was charged"),
+        ("cost,l40s,,1,,,,,", "term", "Give a term"),
+        ("cost,l40s,rented,1,,,,,", "term", "Use one of on-demand"),
+        ("cost,l40s,spot,1,node,half,,,", "split", "Use one of gpus"),
+        ("term,local/x,spot,,,,,,", "of", "There is no GPU node x"),
+        ("none,x,,,,,,,", "kind", "Use one of price, cost, term"),
+        (f"price,l40s,,1,,,USD,{AT},", "currency", "All prices are in EUR"),
+        (f"price,l40s,,1,,,,,{'x' * 201}", "source", "Give at most 200"),
+        (f"price,l40s,,1.40,gpu,,EUR,{AT},", "", "l40s has another price from"),
     ]
-    done = price_tables.import_table(operator, TABLE + "\n".join(line for line, _ in wrong), dry_run=False)
-    assert results(done) == ["created"] * 6 + ["error"] * 7
-    for row, (_, words) in zip(done.rows[6:], wrong, strict=True):
-        assert words in row.message, row
+    done = price_tables.import_table(operator, TABLE + "\n".join(line for line, _, _ in wrong), dry_run=False)
+    assert results(done) == ["created"] * 6 + ["error"] * len(wrong)
+    for number, (row, (_, column, words)) in enumerate(zip(done.rows[6:], wrong, strict=True), start=8):
+        assert (row.line, row.column, words in row.message) == (number, column, True), row
     assert (done.is_applied, counts()) == (False, before)
+
+
+@pytest.mark.parametrize("source", ["=1+1", "+1", "-2", "@SUM(A1)", "'=1+1", "''-2", "'quoted'", "2 = 2"])
+def test_no_text_of_an_export_is_a_formula_and_an_import_reads_it_back(operator, source):
+    row = {**dict.fromkeys(price_tables.COLUMNS, ""), "kind": "price", "of": "l40s", "amount": "1.3", "source": source}
+    price_tables.import_table(operator, price_tables.as_csv([row]), dry_run=False)
+    assert Price.objects.latest("valid_from").source == source
+    cells = [cell for line in csv.reader(StringIO(price_tables.export_table(operator))) for cell in line]
+    assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
+    assert source in {cell.removeprefix("'") for cell in cells} | set(cells)
 
 
 def test_what_is_exported_is_what_was_imported(operator):
@@ -87,6 +107,24 @@ def test_what_is_exported_is_what_was_imported(operator):
     assert 'cost,h100,on-demand,20,node,aws,EUR,2026-11-03T00:00:00Z,"AWS, list"' in lines
     assert "cost,local/l40s-1,,1.5,node,1:0.5:9,EUR,2026-11-03T00:00:00Z," in lines
     assert results(price_tables.import_table(operator, exported, dry_run=False)) == ["unchanged"] * 8
+
+
+def test_a_history_is_imported_into_a_portal_that_has_none(operator):
+    for model in (Price, NodeCost, NodeTerm):
+        model.objects.all()._raw_delete("default")
+    history = (
+        "kind,of,term,amount,per,valid_from\n"
+        "price,l40s,,1.10,gpu,2026-01-01T00:00:00Z\nprice,l40s,,1.20,gpu,2026-05-01T00:00:00Z\n"
+        "price,l40s,,1.30,gpu,2027-01-01T00:00:00Z\n"
+        "price,l40s/whole,,1,slice,2026-02-01T00:00:00Z\nprice,l40s/whole,,0.9,slice,2026-03-01T00:00:00Z\n"
+        "cost,l40s,spot,0.6,gpu,2026-01-01T00:00:00Z\ncost,l40s,spot,0.5,gpu,2026-02-01T00:00:00Z\n"
+        "cost,local/l40s-1,,1.5,node,2026-02-01T00:00:00Z\ncost,local/l40s-1,,1.4,node,2026-03-01T00:00:00Z\n"
+        "term,local/l40s-0,reserved,,,2026-01-01T00:00:00Z\nterm,local/l40s-0,spot,,,2026-06-01T00:00:00Z\n"
+    )
+    done = price_tables.import_table(operator, history, dry_run=False)
+    assert (results(done), [row.line for row in done.rows]) == (["created"] * 11, list(range(2, 13))), done
+    again = price_tables.import_table(operator, price_tables.export_table(operator), dry_run=False)
+    assert results(again) == ["unchanged"] * 11
 
 
 @pytest.mark.parametrize(
@@ -116,8 +154,10 @@ def test_the_command_imports_and_exports(operator, tmp_path):
     call_command("prices", "export", "--as", operator.username, stdout=out)
     assert out.getvalue() == price_tables.export_table(operator)
     file.write_text("kind,of,amount\nprice,l40s,x\n")
+    out = StringIO()
     with pytest.raises(CommandError, match="none is"):
-        call_command("prices", "import", str(file), "--as", operator.username, stdout=StringIO())
+        call_command("prices", "import", str(file), "--as", operator.username, stdout=out)
+    assert "line 2, column amount: error: Give a decimal number" in out.getvalue()
     with pytest.raises(CommandError, match="no person"):
         call_command("prices", "export", "--as", "nobody")
 

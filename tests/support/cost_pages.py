@@ -25,6 +25,7 @@ FOR_ALL = (
     "/teams/vision/costs",
     "/projects/vision-train/costs",
     "/prices",
+    "/prices/public",
 )
 FOR_STAFF = (
     "/costs?window=30d&aggregate=team&idle=separate",

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocations.cluster.projectors import nodes
 from quotas.costs import node_split
 from quotas.costs.node_split import AWS, GPUS_ONLY, Weights
 from quotas.costs.node_terms import TERMS_BY_LABEL, Term, term_of_labels
@@ -58,6 +59,14 @@ def test_gpus_never_cost_more_than_their_node(per_node_hour, cpus, memory, gpus,
 )
 def test_the_term_is_the_one_that_labels_say(labels, term):
     assert term_of_labels(labels) == term
+
+
+@pytest.mark.parametrize("label", TERMS_BY_LABEL)
+def test_the_watcher_keeps_the_labels_that_say_a_term(label):
+    labels = {label: "spot", "nvidia.com/gpu.product": "NVIDIA-L40S", "example.com/rack": "7"}
+    facts = nodes.node({"metadata": {"name": "l40s-0", "labels": labels}})
+    assert facts
+    assert facts["labels"] == {label: "spot", "nvidia.com/gpu.product": "NVIDIA-L40S"}
 
 
 def test_every_label_says_a_term():

@@ -10,8 +10,9 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from portal.core import csv_cells
+
 CSV = "text/csv; charset=utf-8"
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class RouteNegotiation(BaseContentNegotiation):
@@ -27,8 +28,7 @@ def cell(value: object) -> str:
     """Return a cell as text: JSON for nested values, and never a spreadsheet formula."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(FORMULAS) else text
+    return csv_cells.escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def line(cells: Iterable[str]) -> str:

@@ -17,9 +17,10 @@ from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
-from quotas.costs import price_tables, pricing, selectors
+from quotas.costs import price_tables, pricing, public_prices, selectors
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
+from quotas.costs.node_terms import Term
 
 FLAVOR = OpenApiParameter("flavor", OpenApiTypes.STR, description="Several with commas.")
 MAX_TABLE = 1_000_000
@@ -53,6 +54,24 @@ class NewPrice(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
+class PublicPriceOut(serializers.Serializer):
+    provider = serializers.CharField()
+    instance = serializers.CharField()
+    gpu = serializers.CharField()
+    gpus = serializers.IntegerField()
+    region = serializers.CharField(allow_blank=True, help_text="Empty: not stated.")
+    term = serializers.ChoiceField(choices=[term.value for term in Term])
+    per_node_hour = serializers.CharField(help_text="Decimal.")
+    per_gpu_hour = serializers.CharField(help_text="Decimal: the same for each of its GPUs.")
+    currency = serializers.CharField()
+    as_of = serializers.DateField(help_text="The day on which the provider asked this.")
+    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+
+
+class PublicPriceList(serializers.Serializer):
+    results = PublicPriceOut(many=True)
+
+
 class PriceTable(Body):
     csv = Text(max_length=MAX_TABLE, help_text=f"Columns: {', '.join(price_tables.COLUMNS)}.")
     dry_run = Boolean(default=False, help_text="Say what would be imported, and import nothing.")
@@ -61,6 +80,7 @@ class PriceTable(Body):
 class ImportedRowOut(serializers.Serializer):
     line = serializers.IntegerField()
     result = serializers.ChoiceField(choices=["created", "unchanged", "error"])
+    column = serializers.CharField(allow_blank=True, help_text="The column that is wrong; empty if no single one is.")
     message = serializers.CharField()
 
 
@@ -98,6 +118,13 @@ def prices(request: Request) -> Response:
         return page(request, rows, _render, "-valid_from", "-id")
     price = _set(request, read(NewPrice, request))
     return Response(_render([price])[0], status=201)
+
+
+@extend_schema(responses=PublicPriceList)
+@api_view(["GET"])
+def public(request: Request) -> Response:
+    """List what providers asked for an hour of common instances, each with its day and source. Nothing applies them."""
+    return Response({"results": PublicPriceOut(public_prices.listed(), many=True).data})
 
 
 @extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR})

@@ -1,6 +1,5 @@
 """Exports and imports prices, costs and terms of nodes as CSV, and prints public list prices."""
 
-import csv
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -11,7 +10,6 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.core.errors import Problem
 from portal.tenants.models import User
 from quotas.costs import price_tables, public_prices
-from quotas.costs.price_tables import COLUMNS
 
 
 class Command(BaseCommand):
@@ -43,7 +41,8 @@ class Command(BaseCommand):
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         done = price_tables.import_table(_user(options), text, dry_run=options["dry_run"])
         for row in done.rows:
-            self.stdout.write(f"line {row.line}: {row.result}: {row.message}")
+            place = f"line {row.line}, column {row.column}" if row.column else f"line {row.line}"
+            self.stdout.write(f"{place}: {row.result}: {row.message}")
         if done.errors:
             raise CommandError(f"{done.errors} rows cannot be imported, so none is.")
         self.stdout.write("Imported." if done.is_applied else "Nothing is imported: this was a dry run.")
@@ -51,9 +50,8 @@ class Command(BaseCommand):
     def _public(self, options: dict[str, Any]) -> None:
         prices = [one for one in public_prices.listed() if options["instance"] in (None, one.instance)]
         if options["flavor"]:
-            writer = csv.DictWriter(self.stdout, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(public_prices.as_cost(one, options["flavor"]) for one in prices)
+            rows = (public_prices.as_cost(one, options["flavor"]) for one in prices)
+            self.stdout.write(price_tables.as_csv(rows), ending="")
             return
         for one in prices:
             place = f"{one.provider} {one.instance} {one.region}".rstrip()
