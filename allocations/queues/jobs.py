@@ -57,6 +57,7 @@ class Job:
     """A queued Job. ``requests`` are the GPUs of all its pods by resource; ``offering`` is "" before its admission.
     ``kueue_message`` is Kueue's own about why it waits, or "". ``pods``: how many it wants at once (``requested``), and
     for how many it has quota (``admitted``, 0 before); {} if its Workload was not observed since they are read.
+    ``labels`` are those of its pods, as costs have them.
 
     It is ``running`` while its pods use GPUs, and ``admitted`` while it has quota reserved and no pod uses it.
     """
@@ -74,6 +75,7 @@ class Job:
     pods: PodCounts
     offering: str
     priority: int
+    labels: Mapping[str, str]
     created_at: datetime
 
     @property
@@ -184,6 +186,7 @@ def _job(
         pods=facts.get("pods", {}),
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
+        labels=facts.get("labels", {}),
         created_at=datetime.fromisoformat(facts["created_at"]),
     )
 

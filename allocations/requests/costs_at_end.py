@@ -25,7 +25,8 @@ def costs_at_end(rows: Iterable[UsageInterval], now: datetime) -> dict[UUID, Cos
     are known now; at most three queries. What else uses their GPUs is taken to go on.
     """
     rows = list(rows)
-    ends = expected_ends({row.holder_id for row in rows if row.end is None}, now)
+    holding = {row.holder_id for row in rows if row.end is None}
+    ends = expected_ends(holding, now) if holding else {}
     if not ends:
         return {}
     held = [_until_its_end(row, ends[row.holder_id]) for row in rows if row.holder_id in ends]

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
+from allocations.domain.allocation_spec import Labels
 from allocations.limits.services import text
 from allocations.queues import job_refusals, jobs, lending
 from allocations.queues import queue as team_queue
@@ -87,6 +88,7 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "requests": shown.requests(found.requests),
         "place": team_queue.position(found),
         "refusals": job_refusals.of_job(found),
+        "labels": str(Labels.from_json(found.labels)),
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),
         "cost": cost(charge, costs.currency()),

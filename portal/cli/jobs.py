@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from allocations.domain.allocation_spec import Labels
 from portal.cli import amounts
 from portal.cli.client import Client
 from portal.cli.errors import CommandError
@@ -29,6 +30,7 @@ WIDE: Columns = {
     "NAMESPACE": itemgetter("namespace"),
     "OFFERING": lambda row: row["offering"] or "-",
     "PRIORITY": itemgetter("priority"),
+    "LABELS": lambda row: str(Labels.from_json(row["labels"])) or "-",
     "SUBMITTED": lambda row: moment(row["created_at"]),
     "USED": lambda row: row["gpu_hours"]["used"],
     "UID": itemgetter("uid"),
@@ -39,15 +41,16 @@ WIDE: Columns = {
 @click.argument("job", required=False, shell_complete=complete_job)
 @click.option("--project", help="Slugs, with commas.", shell_complete=complete_project)
 @click.option("--team", help="Slugs, with commas.", shell_complete=complete_team)
+@click.option("--label", help="KEY=VALUE, with commas: those whose pods have all of them.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @with_client
-def jobs(client: Client, job: str | None, *, project: str | None, team: str | None, limit: int) -> None:
+def jobs(client: Client, job: str | None, *, limit: int, **filters: str | None) -> None:
     """List queued Jobs, newest first; or show JOB (uid or name) and why its pods were refused."""
     if job is None:
-        rows = client.pages("jobs", limit, project=project, team=team)
+        rows = client.pages("jobs", limit, **filters)
         say_rows(client, rows, COLUMNS, wide=WIDE, named=JOB, empty="No Jobs.")
         return
-    row = client.get(f"jobs/{_find(client, without_kind(job, JOB[0]), project=project, team=team)}")
+    row = client.get(f"jobs/{_find(client, without_kind(job, JOB[0]), **filters)}")
     say(client, row, lambda: _text(row), JOB)
 
 

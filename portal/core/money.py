@@ -1,5 +1,6 @@
 """Exact amounts: Fractions inside, decimal strings outside, rounded once at the end."""
 
+from array import array
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -41,6 +42,51 @@ def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) ->
     for i in by_remainder[: units - sum(parts)]:
         parts[i] += 1
     return [Decimal(_placed(part, places)) for part in parts]
+
+
+class Split:
+    """What `split` does, of parts that come one after the other, twice in the same order, and are not kept.
+
+    It keeps 8 bytes of each: its remainder, to 64 bits. `note` all of them first; then `part` returns one at a time.
+    """
+
+    def __init__(self, total: Exact, places: int = MONEY_PLACES) -> None:
+        """``total`` is the sum of the parts."""
+        self._places = places
+        self._units = round(Fraction(total) * 10**places)
+        self._scale = self._units / Fraction(total) if total else Fraction(0)
+        self._remainders = array("Q")
+        self._left, self._at = self._units, 0
+        self._least: tuple[int, int] | None = None
+
+    def note(self, part: Fraction) -> None:
+        """Note the next part."""
+        whole, remainder = self._divided(part)
+        self._left -= whole
+        self._remainders.append(remainder)
+
+    def part(self, part: Fraction) -> Decimal:
+        """Return the next part, rounded."""
+        if self._least is None:
+            self._least = self._rounded_up()
+        least, equals = self._least
+        remainder, self._at = self._remainders[self._at], self._at + 1
+        is_up = remainder > least or (remainder == least and equals > 0)
+        if remainder == least:
+            self._least = least, equals - 1
+        return Decimal(_placed(self._divided(part)[0] + is_up, self._places))
+
+    def _divided(self, part: Fraction) -> tuple[int, int]:
+        amount = part * self._scale
+        whole = amount.numerator // amount.denominator
+        return whole, (amount.numerator - whole * amount.denominator << 64) // amount.denominator
+
+    def _rounded_up(self) -> tuple[int, int]:
+        """Return the least remainder that is rounded up, and how many of those equal to it are."""
+        if not self._left:
+            return 1 << 64, 0
+        largest = sorted(self._remainders, reverse=True)[: self._left]
+        return largest[-1], largest.count(largest[-1])
 
 
 def _whole(weights: Sequence[Exact]) -> Sequence[int]:

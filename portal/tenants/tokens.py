@@ -95,8 +95,8 @@ def find(token: str) -> ApiToken | None:
     if match is None:
         return None
     now = clock.now()
-    rows = ApiToken.objects.select_related("user").filter(revoked_at=None, user__is_active=True)
-    row = rows.filter(prefix=match["prefix"]).first()
+    found = {"prefix": match["prefix"], "revoked_at": None, "user__is_active": True}
+    row = next(iter(ApiToken.objects.select_related("user").filter(**found)), None)  # the prefix is unique
     if row is None or not hmac.compare_digest(row.digest, digest(token)):
         return None
     if state(row, now) is State.EXPIRED:

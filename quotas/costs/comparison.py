@@ -19,19 +19,24 @@ class Edges:
 
 
 def compared(costs: Costs, before: Costs, edges: Edges) -> Costs:
-    """Return the costs with what each row was in the window before. Rows that were only there are added, as nothing
-    used now; those of a step that the window lacks are left out.
+    """Return the costs with what each row was in the window before."""
+    return replace(costs, rows=compared_rows(costs.rows, before.rows, edges), previous=before)
+
+
+def compared_rows(now: Sequence[CostRow], before: Sequence[CostRow], edges: Edges) -> list[CostRow]:
+    """Return the rows with what each was in the window before. Rows that were only there are added, as nothing used
+    now; those of a step that the window lacks are left out.
     """
     place_of, place_before = ({start: place for place, start in enumerate(each)} for each in (edges.now, edges.before))
-    former = {(place_before[row.window.start], row.name): row for row in before.rows}
-    seen = {(place_of[row.window.start], row.name) for row in costs.rows}
-    rows = [_with_past(row, former.get((place_of[row.window.start], row.name))) for row in costs.rows]
+    former = {(place_before[row.window.start], row.name): row for row in before}
+    seen = {(place_of[row.window.start], row.name) for row in now}
+    rows = [_with_past(row, former.get((place_of[row.window.start], row.name))) for row in now]
     for (place, name), past in former.items():
         if place < len(edges.now) - 1 and (place, name) not in seen:
             window = Window(edges.now[place], edges.now[place + 1])
             rows.append(_with_past(_nothing_used(past, window), past))
     rows.sort(key=lambda row: (row.window.start, -Decimal(row.total or 0)))
-    return replace(costs, rows=rows, previous=before)
+    return rows
 
 
 def _with_past(row: CostRow, past: CostRow | None) -> CostRow:

@@ -80,7 +80,7 @@ class Readings:
         if not self._steps:
             return sums
         self._held.append((steps, keys, where, sums))
-        return sums if len(steps) == len(edges) else ledger.regrouped(sums, keys, edges, keys)
+        return ledger.regrouped(sums, keys, edges, keys)
 
     def between(self, edges: Sequence[datetime], detail: Detail = Detail.NONE) -> FleetCosts | None:
         """Return what ``read`` does."""

@@ -8,16 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 
-from portal.core import money
 from portal.core.errors import Forbidden
 from quotas.catalog import selectors as catalog
 from quotas.costs import filters, fleet_costs, ledger
 from quotas.costs.filters import EVERYTHING, UNALLOCATED, Filter
-from quotas.costs.fleet_costs import IDLE, Group, NotHeld, Readings
+from quotas.costs.fleet_costs import IDLE, NotHeld, Readings
 from quotas.costs.ledger import Sum
 from quotas.costs.rating import RatedUsage, Window
 from quotas.metering.parts import Category
@@ -115,18 +113,6 @@ def is_known(
     kept = [one for one in since if fleet_costs.keeps_cluster(where, one)]
     clusters = [values["cluster"]] if "cluster" in values else kept
     return all((at := since.get(cluster)) is not None and at <= row.window.start for cluster in clusters)
-
-
-def rounded(others: NotHeld, factors: Mapping[Window, Fraction]) -> dict[Group, Decimal]:
-    """Return the idle costs of rows, multiplied by the factor of their window, without those that have no price,
-    rounded so that they add up to their sum.
-    """
-    usages = {group: usage[Category.IDLE] for group, usage in others.items() if Category.IDLE in usage}
-    costs = {group: usage.priced_cost * factors[group[0]] for group, usage in usages.items() if usage.cost is not None}
-    total = sum(costs.values(), Fraction(0))
-    if not total:
-        return dict.fromkeys(costs, Decimal(money.text(0)))
-    return dict(zip(costs, money.split(total, list(costs.values())), strict=True))
 
 
 def _shared(

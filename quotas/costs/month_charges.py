@@ -12,7 +12,7 @@ from itertools import pairwise
 from django.db import connection
 
 from portal.core import money
-from quotas.costs import filters, ledger, month_factors, rates, rating
+from quotas.costs import currencies, filters, ledger, month_factors, rates, rating
 from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.fleet_costs import IDLE, KEYS, PLACE_KEYS, Column, FleetCosts, Group, Readings
 from quotas.costs.month_factors import ZERO, Months
@@ -21,11 +21,9 @@ from quotas.costs.price_variance import UNKNOWN, CostLine
 from quotas.costs.rating import MICROSECOND, RatedUsage, Window
 from quotas.metering.parts import Category
 
-_CURRENCY = """
-    SELECT coalesce((SELECT currency FROM costs_price LIMIT 1), (SELECT currency FROM costs_nodecost LIMIT 1),
-                    (SELECT currency FROM costs_bill LIMIT 1), (SELECT currency FROM costs_sharedcost LIMIT 1)),
-           EXISTS (SELECT FROM costs_bill) OR EXISTS (SELECT FROM costs_sharedcost)
-"""
+_CURRENCY_AND_EXISTENCE = f"""
+    SELECT {currencies.CURRENCY}, EXISTS (SELECT FROM costs_bill) OR EXISTS (SELECT FROM costs_sharedcost)
+"""  # noqa: S608 (an expression of constants)
 
 
 @dataclass
@@ -48,29 +46,40 @@ class MonthCharges:
 def currency_and_existence() -> tuple[str, bool]:
     """Return the currency of all amounts, and whether any bill or fixed cost was entered; one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_CURRENCY)
+        cursor.execute(_CURRENCY_AND_EXISTENCE)
         currency, is_entered = cursor.fetchone()
     return currency or rates.NO_PRICE_YET, is_entered
 
 
-def texts(amounts: Sequence[Fraction | None]) -> list[str | None]:
-    """Return amounts with a sign as decimal strings that add up to their rounded sum: each is the difference of two
-    rounded sums of those before it. "0" is nothing, None is not known.
+class Texts:
+    """Makes decimal strings of amounts with a sign, one after the other, that add up to their rounded sum: each is the
+    difference of two rounded sums of those before it. "0" is nothing, None is not known.
     """
-    found: list[str | None] = []
-    exact, rounded = ZERO, Decimal(0)
-    for amount in amounts:
-        exact += amount or 0
-        until = Decimal(money.text(exact))
-        found.append(None if amount is None else str(until - rounded) if amount else "0")
-        rounded = until
-    return found
+
+    def __init__(self) -> None:
+        self._exact, self._rounded = ZERO, Decimal(0)
+
+    def text(self, amount: Fraction | None) -> str | None:
+        """Return the text of the next amount."""
+        if not amount:
+            return None if amount is None else "0"
+        self._exact += amount
+        before, self._rounded = self._rounded, Decimal(money.text(self._exact))
+        return str(self._rounded - before)
+
+
+def texts(amounts: Iterable[Fraction | None]) -> list[str | None]:
+    """Return the texts of all amounts."""
+    each = Texts()
+    return [each.text(amount) for amount in amounts]
 
 
 def scaled(
     amounts: Mapping[Group, Fraction | None], groups: Iterable[Group], factors: Mapping[Window, Fraction]
 ) -> list[Fraction | None]:
     """Return what is added to each group, multiplied by the factor of its window; None if it is not known."""
+    if not amounts:
+        return [ZERO for _ in groups]
     found = ((group, amounts.get(group, ZERO)) for group in groups)
     return [None if amount is None else amount * factors[group[0]] for group, amount in found]
 
@@ -101,15 +110,17 @@ def read(
     *,
     fleet: bool,
     sees_all: bool,
+    months: Months | None = None,
 ) -> MonthCharges:
     """Return what bills and fixed costs add to the groups of ``ledger.sums``; with ``fleet`` also to what nobody is
-    charged for, and for who ``sees_all`` what bills cover. A fixed number of queries.
+    charged for, and for who ``sees_all`` what bills cover. A fixed number of queries. ``months`` are those of a time
+    of which this is a part; unless given, they are read.
     """
     found = MonthCharges()
     last = min(edges[-1], now)
     if edges[0] >= last:
         return found
-    months = month_factors.read(edges[0], last, now, readings)
+    months = months or month_factors.read(edges[0], last, now, readings)
     if months is None:
         return found
     cuts = sorted({*edges, *(at for at in months.edges if edges[0] < at < edges[-1])})

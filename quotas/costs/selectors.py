@@ -1,12 +1,10 @@
 """Reads prices in force, cost to date, and sums over a window."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from fractions import Fraction
-from itertools import groupby, pairwise
 from typing import Any
 from uuid import UUID
 
@@ -17,32 +15,31 @@ from quotas.catalog.models import Offering
 from quotas.costs import (
     columns,
     currencies,
+    exact_rows,
     filters,
     fleet_costs,
     idle_views,
     ledger,
     month_charges,
-    month_factors,
     rates,
     rating,
-    run_rates,
+    rounded_rows,
     steps,
 )
 from quotas.costs.calendar import UTC_CALENDAR, Calendar
-from quotas.costs.cost_rows import COLUMNS, UNPRICED, CostRow, Costs
+from quotas.costs.cost_rows import Costs
+from quotas.costs.exact_rows import Question
 from quotas.costs.filters import EVERYTHING, Where
-from quotas.costs.fleet_costs import Group, NotHeld, Readings
+from quotas.costs.fleet_costs import Readings
 from quotas.costs.idle_views import HIDDEN, IdleView
-from quotas.costs.month_charges import MonthCharges
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import Usage, Window
 from quotas.costs.run_rates import Metric
 from quotas.costs.steps import Step
-from quotas.metering import charged_intervals, ledger_starts
+from quotas.metering import charged_intervals
 from quotas.metering.charged_intervals import Charged, Row
 from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval
-from quotas.metering.parts import Category
 
 
 @dataclass(frozen=True)
@@ -133,10 +130,21 @@ def visible_costs(
 
     Raises Forbidden for a view of the fleet for who does not see all of it.
     """
+    return costs(window, aggregate, **_visible(user, idle), **more)
+
+
+def visible_question(
+    user: User, window: Window, aggregate: Sequence[str], *, idle: IdleView | None, **more: Any
+) -> Question:
+    """Return the question that `visible_costs` answers; raise what it raises."""
+    return question(window, aggregate, **_visible(user, idle), **more)
+
+
+def _visible(user: User, idle: IdleView | None) -> dict[str, Any]:
     sees_all = access.sees_all(user)
     view = idle_views.for_person(idle, sees_all=sees_all)
     teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return costs(window, aggregate, teams=teams, idle=view, **more)
+    return {"teams": teams, "idle": view}
 
 
 def costs(
@@ -162,116 +170,51 @@ def costs(
     Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and money to 4, so that the
     rows add up to the sums. Run-rates (`metric`) of a step add up to that of the step.
     """
-    kept = filters.as_filter(where) if teams is None else filters.both(where, {"team": teams})
-    keys, until = columns.grouped_by(aggregate), now or clock.now()
-    columns.check("filter", filters.keys(kept))
-    edges = steps.edges(window, step, calendar)
+    asked = question(
+        window,
+        aggregate,
+        step=step,
+        calendar=calendar,
+        where=where,
+        teams=teams,
+        now=now,
+        idle=idle,
+        metric=metric,
+    )
     unit, is_entered = month_charges.currency_and_existence()
-    if readings is None:
-        readings = Readings(until, month_factors.starts(window.start, window.end) if is_entered else ())
-    found = readings.held(edges, keys, kept)
-    whole = ledger.total(found, window).usage
-    others = idle_views.not_held(idle, edges, keys, kept, until, readings)
-    shows_fleet = idle != HIDDEN and teams is None
-    charges = MonthCharges()
-    if is_entered:
-        charges = month_charges.read(edges, keys, kept, until, readings, fleet=shows_fleet, sees_all=teams is None)
-    since = {} if idle == HIDDEN else ledger_starts.capacity_recorded_since()
-    if others is not None:
-        for group, lines in charges.fleet.items():
-            others.setdefault(group, {}).update(lines)
-    known = {group[:2] for group in found}
-    more = dict.fromkeys([*(others or ()), *charges.groups()])
-    found += [ledger.Sum(*group) for group in more if group not in known]
-    found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
-    hours = _rounded([group.used for group in found], whole.gpu_hours, money.HOURS_PLACES)
-    unpriced = _rounded([group.unpriced for group in found], whole.unpriced_gpu_hours, money.HOURS_PLACES)
-    factors = {Window(*bounds): run_rates.factor(metric, Window(*bounds), until) for bounds in pairwise(edges)}
-    amounts = _amounts(found, whole.priced_cost, metric, factors)
-    idle_costs = idle_views.rounded(others or {}, factors)
-    unknown = dict.fromkeys([*(COLUMNS.values() if teams is None else [COLUMNS[Category.IDLE]]), UNPRICED])
-    not_held = [
-        _not_held(others, idle_costs, one, factors[one.window])
-        if others is not None and idle_views.is_known(idle, keys, kept, since, one)
-        else unknown
-        for one in found
-    ]
-    of_months = (charges.adjustment, charges.shared)
-    groups = [one[:2] for one in found]
-    adjustments, shared = (month_charges.texts(month_charges.scaled(of, groups, factors)) for of in of_months)
-    parts = zip(found, hours, unpriced, amounts, zip(adjustments, shared, strict=True), strict=True)
-    rows = [_row(keys, *amount, unit, others_of) for amount, others_of in zip(parts, not_held, strict=True)]
-    rate = run_rates.factor(metric, window, until)
-    added = [month_charges.total(of, rate) for of in of_months]
+    rows, charges, since = exact_rows.whole(asked, readings, is_entered=is_entered)
+    found = [one.used for one in rows]
+    whole, rate = ledger.total(found, window).usage, asked.factor(window)
+    added = [month_charges.total(of, rate) for of in (charges.adjustment, charges.shared)]
     return Costs(
         window=window,
         currency=unit,
-        rows=rows,
+        rows=rounded_rows.cost_rows(asked, rows, unit),
         gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
         unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
         total=month_charges.whole_text(None if whole.cost is None else whole.cost * rate, added),
         capacity_recorded_since={
-            one: at for one, at in since.items() if teams is None and fleet_costs.keeps_cluster(kept, one)
+            one: at for one, at in since.items() if teams is None and fleet_costs.keeps_cluster(asked.kept, one)
         },
         billed_share=money.text(charges.billed_share) if charges.billed_share else None,
     )
 
 
-def _amounts(
-    found: Sequence[ledger.Sum], cost: Fraction, metric: Metric, factors: Mapping[Window, Fraction]
-) -> list[Decimal]:
-    """Return the money of each row, rounded over the whole answer or, of run-rates, over its step."""
-    if metric is Metric.CUMULATIVE:
-        return _rounded([group.cost for group in found], cost, money.MONEY_PLACES)
-    amounts: list[Decimal] = []
-    for window, groups in groupby(found, key=lambda group: group.window):
-        of_step = list(groups)
-        rate = ledger.total(of_step, window).usage.priced_cost * factors[window]
-        amounts += _rounded([group.cost for group in of_step], rate, money.MONEY_PLACES)
-    return amounts
-
-
-def _not_held(
-    others: NotHeld, idle_costs: Mapping[Group, Decimal], row: ledger.Sum, factor: Fraction
-) -> dict[str, Any]:
-    """Return the columns of what nobody is charged for."""
-    group = row.window, row.names
-    usages = others.get(group, {})
-    costs = {COLUMNS[one]: usage.cost for one, usage in usages.items()}
-    texts = {name: None if cost is None else money.text(cost * factor) for name, cost in costs.items()}
-    if group in idle_costs:
-        texts[COLUMNS[Category.IDLE]] = str(idle_costs[group])
-    unpriced = sum((usages[one].unpriced_gpu_hours for one in usages if isinstance(one, Category)), Fraction(0))
-    return {**texts, UNPRICED: money.hours_text(unpriced)}
-
-
-def _row(
-    keys: Sequence[str],
-    group: ledger.Sum,
-    hours: Decimal,
-    unpriced: Decimal,
-    amount: Decimal,
-    of_months: tuple[str | None, str | None],
-    unit: str,
-    others: Mapping[str, Any],
-) -> CostRow:
-    adjustment, shared = of_months
-    cost = None if group.is_unpriced else str(amount)
-    return CostRow(
-        name="/".join(group.names) or columns.ALL,
-        properties=dict(zip(keys, group.names, strict=True)),
-        window=group.window,
-        gpu_hours=str(hours),
-        unpriced_gpu_hours=str(unpriced) if group.unpriced else money.hours_text(0),
-        cost=cost,
-        total=month_charges.sum_text(cost, adjustment, shared),
-        currency=unit,
-        adjustment=adjustment,
-        shared_cost=shared,
-        **others,
-    )
-
-
-def _rounded(amounts: Sequence[int], total: Fraction, places: int) -> list[Decimal]:
-    """Return the parts of the total in proportion to the amounts."""
-    return money.split(total, amounts, places) if total else [Decimal(money.text(0, places))] * len(amounts)
+def question(
+    window: Window,
+    aggregate: Sequence[str],
+    *,
+    step: Step,
+    calendar: Calendar,
+    where: Where,
+    teams: Collection[str] | None,
+    now: datetime | None,
+    idle: IdleView,
+    metric: Metric,
+) -> Question:
+    """Return the question that the parameters of `costs` ask; raise Invalid for what cannot be asked."""
+    kept = filters.as_filter(where) if teams is None else filters.both(where, {"team": teams})
+    keys = columns.grouped_by(aggregate)
+    columns.check("filter", filters.keys(kept))
+    edges = steps.edges(window, step, calendar)
+    return Question(edges, keys, kept, now or clock.now(), idle, metric, teams is None)

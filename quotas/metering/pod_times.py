@@ -4,7 +4,14 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
+
 from quotas.metering.models import HoldUse
+
+_FIRST = """
+    SELECT slug, (SELECT start FROM metering_holduse WHERE cluster = slug ORDER BY start LIMIT 1)
+    FROM unnest(%s::text[]) AS slug
+"""
 
 
 def of_holder(holder_id: UUID) -> list[tuple[datetime, datetime | None]]:
@@ -13,7 +20,11 @@ def of_holder(holder_id: UUID) -> list[tuple[datetime, datetime | None]]:
 
 
 def recorded_since(clusters: Collection[str]) -> dict[str, datetime]:
-    """Return since when the pods of each cluster's holds are recorded, of those where they are; a query for each."""
-    rows = HoldUse.objects.order_by("start").values_list("start", flat=True)
-    found = {cluster: rows.filter(cluster=cluster).first() for cluster in clusters}
-    return {cluster: at for cluster, at in found.items() if at}
+    """Return since when the pods of each cluster's holds are recorded, of those where they are; one query, none
+    without a cluster.
+    """
+    if not clusters:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_FIRST, [sorted(clusters)])
+        return {cluster: at for cluster, at in cursor.fetchall() if at}

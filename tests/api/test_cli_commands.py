@@ -36,6 +36,14 @@ def test_jobs_are_listed_and_one_is_shown_by_name(run, project):
     assert "There is no Job nope" in run("jobs", "nope").stderr
 
 
+def test_jobs_are_listed_by_the_labels_of_their_pods(run, project):
+    job("train", project.namespace, labels={"app": "train", "stage": "prod"})
+    job("serve", project.namespace, labels={"app": "serve"})
+    assert run("jobs", "--label", "app=train,stage=prod", "-o", "jsonpath={.results[*].name}").stdout == "train"
+    assert "app=serve" in run("jobs", "-o", "wide").stdout
+    assert "app=train, stage=prod" in run("jobs", "train").stdout
+
+
 def test_retry_queues_again_what_needs_attention(run, member, project):
     row = allocate(member, project, name="train")
     assert run("retry", "train").exit_code == 1

@@ -36,6 +36,23 @@ def test_a_queued_job_has_its_place_its_reason_and_what_helps(member, project):
     assert row["cost"]["to_date"] == "0.0000"
 
 
+def test_a_job_has_the_labels_of_its_pods_and_is_found_by_them(member, project):
+    job("train", project.namespace, labels={"app": "train", "stage": "prod"})
+    job("test", project.namespace, labels={"app": "train"})
+    job("serve", project.namespace)
+    api = client(member)
+
+    def found(query):
+        return {row["name"]: row["labels"] for row in api.get(f"/api/v1/jobs{query}").json()["results"]}
+
+    assert found("") == {"train": {"app": "train", "stage": "prod"}, "test": {"app": "train"}, "serve": {}}
+    assert found("?label=app=train").keys() == {"train", "test"}
+    assert found("?label=app=train,stage=prod").keys() == {"train"}
+    assert found("?label=app=serve") == {}
+    answer = api.get("/api/v1/jobs?label=app")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["label"])
+
+
 def test_an_admitted_job_is_of_the_offering_whose_flavor_kueue_chose(member, project):
     admitted = {"conditions": {}, "cluster_queue": "team-vision", "usage": {"l40s": {GPU: 2}}}
     uid = job("train", project.namespace, **admitted)

@@ -2,43 +2,17 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date
 from typing import Any
-from uuid import UUID
 
 import pytest
 from rest_framework.test import APIClient
 
 from portal.core import clock
-from portal.tenants.models import Project, Team, User
-from quotas.catalog.models import Pool
-from quotas.costs import bills, rollups, saved_views
-from quotas.limits import services as limits
-from quotas.metering.hours import DAY
-from tests.support.capacity import RESOURCES, record
-from tests.support.clusters import LOCAL
-from tests.support.fleet import fleet
+from portal.tenants.models import Project, Team
 from tests.support.people import client, person
-from tests.support.quotas import T0, hour, used
+from tests.support.two_worlds import COSTS, FILTERS, NOW, OTHERS, OWN, WINDOW, another_world, one_world
 
 pytestmark = pytest.mark.django_db
-NOW = T0 + 3 * DAY + DAY / 4
-OWN, OTHERS = UUID(int=1), UUID(int=2)
-WINDOW = "window=2026-10-30,2026-11-06"
-FILTERS = (
-    'team:"language"',
-    'team!:"vision"',
-    'member~:"l"|label[app]:"secret"',
-    'flavor:"l40s"',
-    "colour:x",
-    'team:"',
-)
-COSTS = [
-    *(f"aggregate={keys}" for keys in ("all", "team", "department,flavor", "cluster,node", "allocation", "label:app")),
-    *("aggregate=team&accumulate=day", "aggregate=namespace,kind&compare=previous", "cost=monthly&aggregate=offering"),
-    *(f"aggregate=team&idle={mode}" for mode in ("hide", "owner", "separate", "share")),
-    *(f"aggregate=project,member&filter={text}" for text in FILTERS),
-]
 REST = [
     *(f"costs{path}?{WINDOW}&{query}" for path in ("", "/export") for query in COSTS),
     *("costs?limit=1&aggregate=team", "costs?window=lastmonth&aggregate=team,flavor"),
@@ -55,28 +29,9 @@ OF_THE_REQUEST = re.compile(rb'"request_id": ?"[^"]*"|"instance": ?"[^"]*"')
 
 @pytest.fixture(autouse=True)
 def now(team: Team, other_team: Team, project: Project) -> Iterator[None]:
-    """Record 8 l40s since September, of which each team has 4; a bill, and fixed costs by weight and evenly."""
-    fleet(team, other_team)
-    record(RESOURCES, -40 * 24)
-    operator = person(platform_role="operator")
-    with clock.frozen(hour(-40 * 24)):
-        for holder in (team, other_team):
-            limits.set_limit("operator", holder, Pool.objects.get(key="l40s/gpu"), 4, borrowing=4)
-    use("vision", OWN)
+    one_world(team, other_team)
     with clock.frozen(NOW):
-        bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "9000")
-        bills.set_shared_cost(operator, "network", date(2026, 10, 1), "100", "weighted")
-        bills.set_shared_cost(operator, "support", date(2026, 10, 1), "50", "even")
-        rollups.roll_up(LOCAL, hour(-33 * 24), hour(72))
         yield
-
-
-def use(team: str, holder: UUID) -> None:
-    """Use l40s of a team for weeks, with a hold that runs."""
-    more: dict[str, Any] = {"team": team, "project": f"{team}-train", "namespace": f"{team}-train", "member": team[:2]}
-    for day in range(-20, 3):
-        used(hour(24 * day), hour(24 * day + 9), 2, labels={"app": "secret" if team == "language" else "train"}, **more)
-    used(hour(70), None, 1, holder, **more)
 
 
 def rest(api: APIClient, paths: Sequence[str]) -> dict[str, Any]:
@@ -86,13 +41,6 @@ def rest(api: APIClient, paths: Sequence[str]) -> dict[str, Any]:
         body = b"".join(answer.streaming_content) if answer.streaming else answer.content
         found[path] = answer.status_code, OF_THE_REQUEST.sub(b"", body), answer.get("ETag")
     return found
-
-
-def another_world(other_team: Team, stranger: User) -> None:
-    """Let the other team use GPUs, save a view, and run a hold."""
-    use("language", OTHERS)
-    saved_views.save(stranger, "secret", "aggregate=member", other_team)
-    rollups.roll_up(LOCAL, hour(-33 * 24), hour(72))
 
 
 @pytest.mark.parametrize("role", ["viewer", "lead"])

@@ -65,6 +65,12 @@ def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_clus
     assert "refused pods cannot be shown" in text
 
 
+def test_a_job_shows_the_labels_of_its_pods(client, member, project):
+    uid, other = job("train", project.namespace, labels={"app": "train"}), job("serve", project.namespace)
+    assert "<dt>Labels</dt><dd><code>app=train</code></dd>" in client.get(f"/jobs/{uid}").content.decode()
+    assert "<dt>Labels</dt>" not in client.get(f"/jobs/{other}").content.decode()
+
+
 def test_kueues_own_words_about_a_job_are_in_a_disclosure(client, member, project):
     uid = job("train", project.namespace, conditions={"QuotaReserved": UNUSED})
     text = client.get(f"/jobs/{uid}").content.decode()

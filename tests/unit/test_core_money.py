@@ -53,3 +53,19 @@ def test_each_part_is_within_one_unit_of_its_exact_share(total, shares):
 def test_split_refuses_weights_that_say_nothing(shares):
     with pytest.raises(ValueError, match="weights"):
         money.split(1, shares)
+
+
+@given(weights, st.integers(0, 8))
+def test_parts_that_come_twice_are_those_of_all_at_once(shares, places):
+    whole = money.Split(sum(shares, Fraction(0)), places)
+    for share in shares:
+        whole.note(share)
+    assert [whole.part(share) for share in shares] == money.split(sum(shares, Fraction(0)), shares, places)
+
+
+def test_equal_parts_that_come_twice_are_rounded_up_from_the_first():
+    whole = money.Split(Fraction(1), 1)
+    thirds = [Fraction(1, 3)] * 3
+    for share in thirds:
+        whole.note(share)
+    assert [str(whole.part(share)) for share in thirds] == ["0.4", "0.3", "0.3"]

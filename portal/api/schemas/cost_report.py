@@ -1,6 +1,8 @@
 """Costs in REST answers: rows, the outages among them, and how they are compared."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from rest_framework import serializers
@@ -128,9 +130,14 @@ def body(found: Costs, outages: OutageShare, simulated_until: datetime | None) -
     }
 
 
-def row(found: CostRow) -> dict[str, Any]:
-    """Return a row of an answer."""
-    return {**vars(found), "window": span(found.window), "previous": vars(found.previous) if found.previous else None}
+def rows(found: Sequence[CostRow]) -> list[dict[str, Any]]:
+    """Return rows in an answer; those of a step, which adjoin, share their window."""
+    steps = ((span(window), of_step) for window, of_step in groupby(found, key=lambda row: row.window))
+    return [
+        {**vars(row), "window": window, "previous": vars(row.previous) if row.previous else None}
+        for window, of_step in steps
+        for row in of_step
+    ]
 
 
 def amounts(found: CostRow) -> list[str]:
@@ -141,9 +148,13 @@ def amounts(found: CostRow) -> list[str]:
     return [value or "" for value in values]
 
 
-def span(window: Window) -> dict[str, datetime]:
+def span(window: Window) -> dict[str, str]:
     """Return a window in an answer."""
-    return {"start": window.start, "end": window.end}
+    return {"start": _text(window.start), "end": _text(window.end)}
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _outages(found: OutageShare) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.connect.connection import connect as connect_to
-from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.queues.queue import positions
@@ -23,7 +22,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import Orderings, ordering, ordering_parameter, page, page_schema, read_page
 from portal.api.http.strict import query_flag, query_time, query_values, read
-from portal.api.schemas import allocation_input, preview_output
+from portal.api.schemas import allocation_input, label_filter, preview_output
 from portal.api.schemas import allocation_output as out
 from portal.api.schemas import bulk_release as bulk
 from portal.api.schemas.allocation_input import AllocationBody, EmptyBody, ExtendRequest, ReleaseRequest, to_request
@@ -48,7 +47,7 @@ ORDERINGS: Orderings = {
 }
 FILTERS = [
     *(OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in COLUMNS),
-    OpenApiParameter("label", OpenApiTypes.STR, description="app=train; several with commas: those with all of them."),
+    label_filter.PARAMETER,
     OpenApiParameter("mine", OpenApiTypes.BOOL, description="Only what the caller requested."),
     OpenApiParameter("created_after", OpenApiTypes.DATETIME, description="Requested after then."),
     ordering_parameter(ORDERINGS, NEWEST_FIRST),
@@ -201,17 +200,10 @@ def _filtered(request: Request) -> QuerySet[Allocation]:
         raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(Phase)}."]})
     user = current_user(request)
     rows = _matching(selectors.listed(user), user, wanted, is_own=query_flag(request, "mine", False))
-    if labels := _labels(request):
+    if labels := label_filter.labels(request):
         rows = rows.filter(labels__contains=labels.to_json())
     after = query_time(request, "created_after")
     return rows.filter(created_at__gt=after) if after else rows
-
-
-def _labels(request: Request) -> Labels:
-    try:
-        return Labels.from_text(",".join(query_values(request, "label")))
-    except ValueError as error:
-        raise Invalid({"label": ["Write key=value, several with commas, each key once."]}) from error
 
 
 def _matching(

@@ -20,8 +20,8 @@ from portal.api.schemas import cost_assets, cost_intervals, cost_query, cost_rep
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import assets as cards
-from quotas.costs import columns, filter_grammar, filters
-from quotas.costs.cost_rows import Costs
+from quotas.costs import columns, filter_grammar, filters, streamed_costs
+from quotas.costs.cost_rows import CostRow
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.outages import visible_share
 from quotas.costs.reports import report
@@ -48,7 +48,8 @@ def costs(request: Request) -> Response:
     place = row_pages.place_of(request)
     user, query = current_user(request), cost_query.read(request, place.now)
     found = report(user, query, place.now)
-    page = row_pages.page_of(request, [cost_report.row(each) for each in found.rows], place)
+    page = row_pages.page_of(request, found.rows, place)
+    page["results"] = cost_report.rows(page["results"])
     outages, simulated_until = visible_share(user, query.window, query.where), simulated.until(query.window.start)
     body = cost_report.body(found, outages, simulated_until)
     tag = etag.of_body(request, page["results"], body)
@@ -70,8 +71,7 @@ def export(request: Request) -> StreamingHttpResponse:
         raise Invalid({"format": [f"Use one of {', '.join(EXPORT_FORMATS)}."]})
     now = clock.now()
     query = cost_query.read(request, now)
-    found = report(current_user(request), query, now)
-    lines = _lines(found, columns.grouped_by(query.keys))
+    lines = _lines(streamed_costs.rows(current_user(request), query, now), columns.grouped_by(query.keys))
     return StreamingHttpResponse(lines, content_type=exports.CSV, headers=exports.attachment("costs.csv"))
 
 
@@ -121,9 +121,9 @@ def allocation(request: Request, id_: UUID) -> Response:
     return Response(cost_intervals.body(found, at_end) | {**page, "results": cost_intervals.rows(page["results"])})
 
 
-def _lines(found: Costs, keys: list[str]) -> Iterator[str]:
+def _lines(rows: Iterator[CostRow], keys: list[str]) -> Iterator[str]:
     yield exports.line(["window_start", "window_end", *keys, *cost_report.AMOUNTS, "currency"])
-    for row in found.rows:
+    for row in rows:
         bounds = [f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (row.window.start, row.window.end)]
         names = [exports.cell(row.properties[key]) for key in keys]
         yield exports.line([*bounds, *names, *cost_report.amounts(row), exports.cell(row.currency)])

@@ -19,6 +19,7 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_values
+from portal.api.schemas import label_filter
 from portal.api.schemas.allocation_output import QueuePositionOut
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, cost_to_date
 from portal.core import clock, money
@@ -61,6 +62,9 @@ class JobOut(serializers.Serializer):
     pods = JobPodsOut(allow_null=True, help_text="Null after an upgrade until its Workload is observed again.")
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
     priority = serializers.IntegerField()
+    labels = serializers.DictField(
+        child=serializers.CharField(allow_blank=True), help_text="Of its pods, by which costs are grouped."
+    )
     created_at = serializers.DateTimeField()
     gpu_hours = JobHoursOut(help_text="To date, in whole GPUs.")
     cost = JobCostOut()
@@ -74,7 +78,8 @@ class OneJobOut(JobOut):
 
 @extend_schema(
     parameters=[
-        OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
+        *(OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")),
+        label_filter.PARAMETER,
     ],
     responses=page_schema(JobOut),
 )
@@ -86,10 +91,11 @@ def jobs(request: Request) -> Response:
         projects = projects.filter(slug__in=wanted)
     if wanted := query_values(request, "team"):
         projects = projects.filter(team__slug__in=wanted)
+    rows = found.rows(projects)
+    if labels := label_filter.labels(request):
+        rows = rows.filter(facts__labels__contains=labels.to_json())
     newest = (f"-{name}" for name in found.ORDER)
-    return page(
-        request, found.rows(projects), lambda seen: _many(job_refusals.with_refusals(found.read(seen))), *newest
-    )
+    return page(request, rows, lambda seen: _many(job_refusals.with_refusals(found.read(seen))), *newest)
 
 
 @extend_schema(responses=OneJobOut)
@@ -123,6 +129,7 @@ def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None
             "pods": dict(row.pods) or None,
             "offering": row.offering,
             "priority": row.priority,
+            "labels": row.labels,
             "created_at": row.created_at,
             "gpu_hours": {
                 "reserved": money.text(charges[row.uid].reserved, money.HOURS_PLACES),

@@ -1,0 +1,142 @@
+"""The rows of `reports.report` one after the other, however many.
+
+Rounding needs all rows before the first is known. So they are read by steps into a file, and come from it: in memory
+are those of some steps, and eight bytes for each amount of the others.
+"""
+
+import pickle
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain, groupby, pairwise, repeat
+from tempfile import SpooledTemporaryFile
+from typing import NamedTuple
+
+from portal.core import money
+from portal.core.money import Split
+from portal.tenants.models import User
+from quotas.costs import comparison, exact_rows, ledger, month_charges, rounded_rows, selectors, windows
+from quotas.costs.comparison import Edges
+from quotas.costs.cost_rows import CostRow
+from quotas.costs.exact_rows import ExactRow, Question
+from quotas.costs.month_charges import Texts
+from quotas.costs.rating import RatedUsage, Window
+from quotas.costs.reports import CostQuery
+from quotas.costs.rounded_rows import Rounded
+from quotas.costs.run_rates import Metric
+
+STEPS = 31
+"""So many steps are read at a time."""
+IN_MEMORY_BYTES = 4_000_000
+"""Above it the file is on the disk."""
+
+
+class _Splits(NamedTuple):
+    """The amounts that are rounded over all rows."""
+
+    gpu_hours: Split
+    unpriced: Split
+    cost: Split
+    idle: Split
+
+    def note(self, row: ExactRow) -> None:
+        usage = row.used.usage
+        self.gpu_hours.note(usage.gpu_hours)
+        self.unpriced.note(usage.unpriced_gpu_hours)
+        self.cost.note(usage.priced_cost)
+        if row.idle is not None:
+            self.idle.note(row.idle)
+
+    def rounded(self, row: ExactRow, cost: Decimal, adjustments: Texts, shared: Texts) -> Rounded:
+        """Return the amounts of the next row."""
+        usage = row.used.usage
+        return Rounded(
+            self.gpu_hours.part(usage.gpu_hours),
+            self.unpriced.part(usage.unpriced_gpu_hours),
+            cost,
+            None if row.idle is None else self.idle.part(row.idle),
+            adjustments.text(row.adjustment),
+            shared.text(row.shared),
+        )
+
+
+def rows(user: User, query: CostQuery, now: datetime) -> Iterator[CostRow]:
+    """Return the rows of the report, all of them read; raise what it raises."""
+    found = _question(user, query, query.window, now)
+    if not query.is_compared:
+        return chain.from_iterable(_by_step(found))
+    before = _question(user, query, windows.previous(query.window, now, query.calendar), now)
+    return _compared(_by_step(found), _by_step(before), Edges(found.edges, before.edges))
+
+
+def _question(user: User, query: CostQuery, window: Window, now: datetime) -> Question:
+    return selectors.visible_question(
+        user,
+        window,
+        query.keys,
+        idle=query.idle,
+        step=query.step,
+        calendar=query.calendar,
+        where=query.where,
+        metric=query.metric,
+        now=now,
+    )
+
+
+def _compared(now: Iterator[list[CostRow]], before: Iterator[list[CostRow]], edges: Edges) -> Iterator[CostRow]:
+    spans = zip(pairwise(edges.now), chain(pairwise(edges.before), repeat(edges.before[:2])), strict=False)
+    for (own, other), of_step, past in zip(spans, now, chain(before, repeat([])), strict=False):
+        yield from comparison.compared_rows(of_step, past, Edges(own, other))
+
+
+def _by_step(question: Question) -> Iterator[list[CostRow]]:
+    """Return the rows of each step, rounded over all of them as `selectors.costs` does."""
+    currency, is_entered = month_charges.currency_and_existence()
+    file = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # closed by who reads it
+    used, idle = RatedUsage(), Fraction(0)
+    for part in exact_rows.by_parts(question, STEPS, is_entered=is_entered):
+        used += ledger.total([row.used for row in part], question.window).usage
+        idle += sum((row.idle for row in part if row.idle is not None), Fraction(0))
+        pickle.dump(part, file)
+    splits = _Splits(
+        Split(used.gpu_hours, money.HOURS_PLACES),
+        Split(used.unpriced_gpu_hours, money.HOURS_PLACES),
+        Split(used.priced_cost),
+        Split(idle),
+    )
+    for row in _read(file):
+        splits.note(row)
+    return _rounded(question, file, splits, currency)
+
+
+def _rounded(
+    question: Question, file: "SpooledTemporaryFile[bytes]", splits: _Splits, currency: str
+) -> Iterator[list[CostRow]]:
+    of_months = month_charges.Texts(), month_charges.Texts()
+    with file:
+        steps = groupby(_read(file), key=lambda row: row.used.window)
+        found = next(steps, None)
+        for bounds in pairwise(question.edges):
+            if found is None or found[0] != Window(*bounds):
+                yield []
+                continue
+            of_step = list(found[1])
+            if question.metric is Metric.CUMULATIVE:
+                costs = [splits.cost.part(row.used.usage.priced_cost) for row in of_step]
+            else:
+                costs = rounded_rows.rates(question, [row.used for row in of_step])
+            yield [
+                rounded_rows.cost_row(question.keys, row, splits.rounded(row, cost, *of_months), currency)
+                for row, cost in zip(of_step, costs, strict=True)
+            ]
+            found = next(steps, None)
+
+
+def _read(file: "SpooledTemporaryFile[bytes]") -> Iterator[ExactRow]:
+    file.seek(0)
+    while True:
+        try:
+            yield from pickle.load(file)  # noqa: S301 (what this process wrote)
+        except EOFError:
+            return
