@@ -21,7 +21,7 @@ from quotas.costs.month_charges import MonthCharges
 from quotas.costs.month_factors import Months
 from quotas.costs.rating import Window
 from quotas.costs.run_rates import Metric
-from quotas.metering import ledger_starts
+from quotas.metering import ledger_starts, rolled_up
 from quotas.metering.parts import Category
 
 Since = Mapping[str, datetime | None]
@@ -88,10 +88,10 @@ def by_parts(question: Question, steps: int, *, is_entered: bool) -> Iterator[li
         return
     since = {} if question.idle == HIDDEN else ledger_starts.capacity_recorded_since()
     start, end = edges[0], edges[-1]
-    is_known = question.idle == HIDDEN or Readings(until).between([start, end]) is not None
-    months = (
-        month_factors.read(start, min(end, until), until, Readings(until)) if is_entered and start < until else None
-    )
+    is_known = not idle_views.reads_fleet(question.idle, question.kept) or rolled_up.is_read(edges, until)
+    months = None
+    if is_entered and start < until:
+        months = month_factors.read(start, min(end, until), until, Readings(until))
     for first in range(0, len(edges) - 1, steps):
         part = edges[first : first + steps + 1]
         yield _read(question, part, since, is_entered=months is not None, months=months, is_fleet_known=is_known).rows
@@ -115,8 +115,10 @@ def _read(
     others = idle_views.not_held(idle, edges, keys, kept, until, readings) if is_fleet_known else None
     charges = MonthCharges()
     if is_entered:
-        more = {"fleet": shows_fleet, "sees_all": question.sees_all and is_fleet_known}
-        charges = month_charges.read(edges, keys, kept, until, readings, months=months, **more)
+        sees_all = question.sees_all if months is None else shows_fleet
+        charges = month_charges.read(
+            edges, keys, kept, until, readings, fleet=shows_fleet, sees_all=sees_all, months=months
+        )
     if others is not None:
         for group, lines in charges.fleet.items():
             others.setdefault(group, {}).update(lines)

@@ -122,7 +122,7 @@ def not_held(
     ``by_owner``: what is idle has the department and team whose unused quota it is, also for a filter by them, and no
     node.
     """
-    if filters.keys(where) - known_keys(by_owner=by_owner):
+    if not is_of_fleet(where, by_owner=by_owner):
         return {}
     detail = by_node(keys, where)
     costs = readings.between(edges, Detail.OWNER if by_owner else detail)
@@ -133,6 +133,11 @@ def not_held(
         others = (one for one in placed.parts if one.category != Category.IDLE)
         parts = [*(one for one in parts if one.category == Category.IDLE), *others]
     return grouped(parts, costs.lines(), edges, keys, where, by_owner=by_owner)
+
+
+def is_of_fleet(where: Filter, *, by_owner: bool = False) -> bool:
+    """Return whether the filter may keep something of what nobody holds."""
+    return not filters.keys(where) - known_keys(by_owner=by_owner)
 
 
 def by_node(keys: Sequence[str], where: Filter) -> Detail:
@@ -153,7 +158,7 @@ def grouped(
     all of which is in other rows.
     """
     found: NotHeld = {}
-    if filters.keys(where) - known_keys(by_owner=by_owner):
+    if not is_of_fleet(where, by_owner=by_owner):
         return found
 
     def add(step: int, values: Mapping[str, str], column: Column, amount: RatedUsage) -> None:

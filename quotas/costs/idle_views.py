@@ -93,6 +93,16 @@ def not_held(
             return _shared(view, edges, keys, where, now, readings)
 
 
+def reads_fleet(view: IdleView, where: Filter) -> bool:
+    """Return whether ``not_held`` reads the hours of the fleet."""
+    match view.mode:
+        case IdleMode.HIDE:
+            return False
+        case IdleMode.SHARE:
+            return True
+    return fleet_costs.is_of_fleet(where, by_owner=view.mode is IdleMode.OWNER)
+
+
 def is_known(
     view: IdleView,
     keys: Sequence[str],

@@ -208,6 +208,14 @@ def of_fleet(
     return parts, unread(edges, gaps)
 
 
+def is_read(edges: Sequence[datetime], last: datetime) -> bool:
+    """Return whether ``of_fleet`` leaves little enough for the ledger to be read; one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FLEET.format(pieces=PIECES, totals=""), bounds(edges, last))
+        gaps = [(cluster, start, end) for _, cluster, *_, start, end, _, _, _ in cursor.fetchall()]
+    return not is_too_long(unread(edges, gaps))
+
+
 def unread(edges: Sequence[datetime], gaps: Sequence[tuple[str, datetime, datetime]]) -> list[Rest]:
     """Return by step what of the ledger has to be read: clusters and times that are in ``rest`` of ``PIECES``, since
     each cluster's ledger began.
