@@ -9,12 +9,13 @@ from rest_framework.test import APIClient
 from portal.tenants.models import Team, User
 from quotas.catalog.models import Flavor
 from quotas.costs import price_tables
-from quotas.costs.currencies import AMOUNTS
+from quotas.costs.models import Bill, NodeCost, Price, SharedCost
 from tests.support.fleet import fleet
 from tests.support.pages import browser_of
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
+AMOUNTS = (Price, NodeCost, Bill, SharedCost)
 AMOUNTS_OF: dict[str, tuple[str, dict[str, Any]]] = {
     "price of a flavor": ("prices", {"flavor": "l40s", "per_gpu_hour": "1"}),
     "list price": ("prices", {"offering": "l40s/whole", "per_slice_hour": "1"}),

@@ -93,7 +93,7 @@ def test_the_rows_of_one_step_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> 
     most = len({row.name for row in report(person(platform_role="auditor"), asked, NOW).rows})
     gc.collect()
     alive = [
-        sum(isinstance(each, CostRow) for each in gc.get_objects())
+        sum(type(each) is CostRow for each in gc.get_objects())
         for _ in streamed_costs.rows(person(platform_role="auditor"), asked, NOW)
     ]
     assert len(alive) > 2 * max(alive)
