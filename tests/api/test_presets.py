@@ -26,8 +26,8 @@ def _presets(fleet_of_two_teams: None) -> None:
 
 def test_presets_are_bodies_of_requests_in_the_order_of_operators(api, member):
     assert api.get(URL).json()["results"] == [
-        {"name": "Node", "offering": "l40s/whole", "count": 4, "hours": "24"},
-        {"name": "Large", "offering": "h100/whole", "count": 4, "hours": "24"},
+        {"name": "Node", "offering": "l40s/whole", "count": 4, "hours": "24.000000"},
+        {"name": "Large", "offering": "h100/whole", "count": 4, "hours": "24.000000"},
     ]
 
 

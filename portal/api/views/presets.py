@@ -31,7 +31,9 @@ class PresetOut(serializers.Serializer):
 
 @extend_schema(
     parameters=[
-        OpenApiParameter("project", OpenApiTypes.STR, description="Only what its team has quota for, and is there.")
+        OpenApiParameter(
+            "project", OpenApiTypes.STR, description="Only what its team has quota for, with healthy devices."
+        )
     ],
     responses={200: page_schema(PresetOut), **refusals("not_found")},
 )
