@@ -53,10 +53,11 @@ def _read() -> Fleet:
     read_at = time.monotonic()
     usage = CurrentUsage()
     snapshot, offered = CapacitySnapshot(usage), usage.index.offered()
+    prices, currency = costs.prices_with_currency(offered, clock.now())
     return Fleet(
         read_at=read_at,
         index=usage.index,
         capacities={offering.key: snapshot.capacity(offering) for offering in offered},
-        prices=costs.prices_per_hour(offered, clock.now()),
-        currency=costs.currency(),
+        prices=prices,
+        currency=currency,
     )

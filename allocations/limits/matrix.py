@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from allocations.capacity.quota_usage import QuotaUsage
@@ -85,6 +85,21 @@ def matrix(user: User, usage: QuotaUsage | None = None) -> Matrix:
         tuple(
             MatrixRow(holder, depth, quotas.parents[name_of(holder)] is None, cells_of[name_of(holder)])
             for holder, depth in rows
+        ),
+    )
+
+
+def narrowed(found: Matrix, team: str, pool: str) -> Matrix:
+    """Return the rows whose team or department has ``team`` in its slug or name, and of them the cells whose pool has
+    ``pool`` in its key; upper and lower case are the same.
+    """
+    team, pool = team.casefold(), pool.casefold()
+    return Matrix(
+        tuple(column for column in found.columns if pool in column.pool.key.casefold()),
+        tuple(
+            replace(row, cells=tuple(cell for cell in row.cells if pool in cell.pool.key.casefold()))
+            for row in found.rows
+            if team in row.holder.slug.casefold() or team in row.holder.name.casefold()
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 
 from allocations.domain.allocation_spec import AllocationRequest
@@ -25,13 +26,15 @@ class PreviewWarning:
 
 @dataclass(frozen=True)
 class Preview(Decision):
-    """A decision with what people read beside it. ``fits`` is now, queue or never.
+    """A decision with what people read beside it. ``fits`` is now, queue or never. ``expected_start`` is when the
+    slices are expected to be held: None if never, or if it is not known after which end enough is free.
 
     ``price_per_hour`` and ``price_total`` are exact; None if the offering has no price. The total is for all of the
     period, held to its end. Those of a custom claim are for the most that it can take.
     """
 
     fits: str
+    expected_start: datetime | None
     price_per_hour: Fraction | None
     price_total: Fraction | None
     currency: str
@@ -54,7 +57,7 @@ def explain(decision: Decision) -> Preview:
     claim = decision.claim.built if decision.claim else None
     isolation_level = isolation.request_isolation(offering, spec.sharing, spec.claim)
     warnings = advice.warnings(offering.key, *isolation_level, spec.count, span.length, spec.purpose)
-    prices = costs.prices_per_hour(availability.fleet.offerings(), decision.at)
+    prices, currency = costs.prices_with_currency(availability.fleet.offerings(), decision.at)
     query = AlternativesQuery(
         decision.project,
         offering,
@@ -70,14 +73,16 @@ def explain(decision: Decision) -> Preview:
     if price is not None:
         price *= spec.count if claim is None else claim.gpus
     fits = _fits(decision)
+    start = _expected_start(decision, fits)
     return Preview(
         **vars(decision),
         fits=fits,
+        expected_start=start,
         price_per_hour=price,
         price_total=None if price is None else price * span.length,
-        currency=costs.currency(),
+        currency=currency,
         isolation=isolation_level,
-        alternatives=_alternatives(decision, fits, query, prices) if claim is None else [],
+        alternatives=_alternatives(decision, fits, start, query, prices) if claim is None else [],
         warnings=[PreviewWarning(**vars(one), alternative=better) for one in warnings],
     )
 
@@ -90,8 +95,27 @@ def _fits(decision: Decision) -> str:
     return custom_claims.fits(availability.quotas, decision.project, offering, claim, violations)
 
 
+def _expected_start(decision: Decision, fits: str) -> datetime | None:
+    """Return when the slices are expected to be held: at the requested start, at once, or once enough is released."""
+    if fits == "never":
+        return None
+    if fits == "now" or decision.period.starts_at is not None:
+        return decision.period.starts_at or decision.at
+    if decision.claim is not None:
+        return None
+    releases = forecast.expected_releases(decision.at)
+    found = forecast.earliest_fit(
+        decision.availability, decision.project.team, decision.offering, decision.spec.count, releases
+    )
+    return found.at if found else None
+
+
 def _alternatives(
-    decision: Decision, fits: str, query: AlternativesQuery, prices: Mapping[str, Fraction]
+    decision: Decision,
+    fits: str,
+    start: datetime | None,
+    query: AlternativesQuery,
+    prices: Mapping[str, Fraction],
 ) -> list[Alternative]:
     """Return other offerings that fit, and of a request that would queue when it is expected to fit."""
     if fits == "now":
@@ -103,8 +127,6 @@ def _alternatives(
     is_schedulable = decision.period.starts_at is None and not any(
         one.is_full for one in decision.number_limits.scheduled
     )
-    if would_queue and is_schedulable:
-        releases = forecast.expected_releases(decision.at)
-        release = forecast.earliest_fit(availability, decision.project.team, offering, query.count, releases)
-        others += [alternatives.scheduled_alternative(query, release.at, prices)] if release else []
+    if would_queue and is_schedulable and start is not None:
+        others.append(alternatives.scheduled_alternative(query, start, prices))
     return others

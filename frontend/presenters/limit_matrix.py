@@ -60,9 +60,9 @@ class Table:
     rows: tuple[Row, ...]
     is_divisible: bool
 
-    @property
-    def teams(self) -> list[str]:
-        return [row.slug for row in self.rows if row.kind == "team"]
+
+def team_slugs(matrix: Matrix) -> list[str]:
+    return [row.holder.slug for row in matrix.rows if isinstance(row.holder, Team)]
 
 
 def table(matrix: Matrix, forms: Mapping[str, CellForm] | None = None) -> Table:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from django import template
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from frontend import time_zone
 from frontend.presenters.allocations import Card
@@ -53,9 +53,10 @@ def moment(at: datetime | None, style: str = "minute") -> SafeString | str:
 
 
 @register.filter
-def times(sentence: str) -> SafeString:
-    """Return a sentence whose times in UTC, such as ``2026-11-25 15:28 UTC``, are in the reader's zone."""
-    parts = UTC_TIME.split(sentence)
+def times(sentence: object) -> SafeString:
+    """Return a sentence, or HTML, whose times in UTC, such as ``2026-11-25 15:28 UTC``, are in the reader's zone."""
+    text = str(sentence)
+    parts = [mark_safe(part) if isinstance(text, SafeString) else part for part in UTC_TIME.split(text)]  # noqa: S308
     found = [datetime.fromisoformat(part).replace(tzinfo=UTC) for part in parts[1::2]]
     shown = [_time(at, seconds=len(part) > len(MINUTE)) for at, part in zip(found, parts[1::2], strict=True)]
     return format_html_join(

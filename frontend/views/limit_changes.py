@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from allocations.capacity.quota_usage import QuotaUsage
@@ -14,6 +15,7 @@ from allocations.limits.matrix import Matrix, MatrixCell, MatrixRow, matrix_to_c
 from allocations.limits.services import LimitChange
 from frontend import form_idempotency
 from frontend.limit_cell_form import CellForm, key_of
+from frontend.matrix_part import matrix_part, matrix_query
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import limit_matrix as shown
 from portal.core.errors import Invalid, NotVisible, Refused
@@ -40,9 +42,13 @@ def change(request: PageRequest) -> HttpResponse:
             return done
     elif source := request.GET.get("copy_from", ""):
         forms |= _copied(matrix, usage, cells, source, request.GET.get("copy_to", ""), context)
+    part = matrix_part(request, matrix, forms)
     invalid = [(name, form) for name, form in forms.items() if form.is_bound and form.errors]
     context |= {
-        "matrix": shown.table(matrix, forms),
+        "matrix": shown.table(part.matrix, forms),
+        "part": part,
+        "part_query": matrix_query(request),
+        "team_slugs": shown.team_slugs(matrix),
         "may_set": True,
         "invalid": [(shown.cell(*cells[name]), form) for name, form in invalid],
     }
@@ -54,7 +60,12 @@ def _cell(request: PageRequest, cells: Cells) -> HttpResponse:
     key = request.GET.get("edit", "")
     row, cell = _found(cells, key or request.GET.get("close", ""))
     form = CellForm(row, cell, has_focus=True) if key else None
-    context = {"cell": shown.cell(row, cell, form), "may_set": True, "is_fragment": True}
+    context = {
+        "cell": shown.cell(row, cell, form),
+        "part_query": matrix_query(request),
+        "may_set": True,
+        "is_fragment": True,
+    }
     return show(request, "frontend/limit_cell.html", context)
 
 
@@ -118,7 +129,7 @@ def _apply(request: PageRequest, changes: Sequence[LimitChange], token: str, key
         return f"{len(rows)} limits changed."
 
     messages.success(request, form_idempotency.act_once(request.user, f"POST {request.path}", key, token, act))
-    return redirect("limits")
+    return redirect(f"{reverse('limits')}{matrix_query(request)}")
 
 
 def _copied(

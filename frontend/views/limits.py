@@ -13,9 +13,11 @@ from allocations.limits.matrix import matrix as limit_matrix
 from allocations.queues import lending
 from frontend import form_idempotency
 from frontend.limit_form import LimitForm
+from frontend.matrix_part import matrix_part, matrix_query
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import limits as shown
 from frontend.presenters.limit_matrix import table as limit_table
+from frontend.presenters.limit_matrix import team_slugs
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -31,13 +33,18 @@ SPAN = "7d"
 def index(request: PageRequest) -> HttpResponse:
     """List the limits of the teams the person may see. Operators see all of them, with the fleet's capacity."""
     user, usage = request.user, QuotaUsage()
-    matrix = limit_table(limit_matrix(user, usage))
+    whole = limit_matrix(user, usage)
+    part = matrix_part(request, whole)
+    matrix = limit_table(part.matrix)
     teams = list(access.visible_teams(user).select_related("department"))
     departments = list(usage.quotas.departments) if access.sees_all(user) else []
     rows = list(limit_services.visible(user).order_by("id"))
     holders: list[Department | Team] = [*departments, *teams]
     context = {
         "matrix": matrix,
+        "part": part,
+        "part_query": matrix_query(request),
+        "team_slugs": team_slugs(whole),
         "key": form_idempotency.new_key(),
         "sums_shares": shown.sums_shares(rows, is_divisible=matrix.is_divisible),
         "counted": shown.counted(rows, access.permissions_of(user)),

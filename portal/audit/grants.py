@@ -19,11 +19,17 @@ NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 def grant(role: str) -> None:
     """Grant `role`, which exists, its rights on all tables. Run by the owner, after each migration.
 
-    Raises ImproperlyConfigured if no grant can keep `role` from changing the append-only tables.
+    Raises ImproperlyConfigured if no grant can keep `role` from changing the append-only tables, or if tables belong to
+    another role than the connected one: PostgreSQL then grants nothing, and only warns.
     """
     if not NAME.fullmatch(role):
         raise ImproperlyConfigured(f"{role} is no name of a role; use lower-case letters, digits and underscores.")
     with transaction.atomic(), connection.cursor() as cursor:
+        if tables := _tables_of_others():
+            raise ImproperlyConfigured(
+                f"Only their owner can grant rights on {', '.join(tables)}. "
+                "Use the DATABASE_URL of the role that migrates."
+            )
         for statement in _statements(connection.ops.quote_name(role)):
             cursor.execute(statement)
         if tables := changes_allowed(role):
@@ -57,6 +63,16 @@ def changes_allowed(role: str = "") -> list[str]:
             ORDER BY relname
             """,
             [role, list(append_only()), updatable],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def _tables_of_others() -> list[str]:
+    """Return the first tables whose rights the connected role cannot grant."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            " AND NOT pg_has_role(relowner, 'USAGE') ORDER BY relname LIMIT 3"
         )
         return [name for (name,) in cursor.fetchall()]
 

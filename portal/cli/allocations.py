@@ -255,6 +255,7 @@ def timeline(events: list[dict[str, Any]]) -> str:
 def _preview(seen: dict[str, Any]) -> str:
     lines = [
         {"now": "Fits now.", "queue": "Fits, and would queue first.", "never": "Does not fit."}[seen["fits"]],
+        *([f"Expected start: {moment(seen['expected_start'])}"] if seen["expected_start"] else []),
         *(in_commands(f"{reason['detail']} {reason['hint']}") for reason in seen["reasons"]),
         *(in_commands(f"Warning: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
         f"{_price(seen['price'])}, {times.requested(seen)}; "

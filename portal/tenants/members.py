@@ -11,13 +11,19 @@ from django.db.models import Q, QuerySet
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import RowLock
 from portal.tenants import access, invitations, services
-from portal.tenants.models import Invitation, Membership, Role, Team, User
+from portal.tenants.models import Invitation, Membership, PlatformRole, Role, Team, User
 
 
 def visible(user: User, name: str = "") -> QuerySet[Membership]:
     """Return the memberships in the teams that the person sees, those whose person or team has ``name`` in its name."""
     rows = Membership.objects.filter(team__in=access.visible_teams(user)).select_related("team", "user")
     return rows.filter(Q(user__username__icontains=name) | Q(team__slug__icontains=name)) if name else rows
+
+
+def with_platform_role(name: str = "") -> QuerySet[User]:
+    """Return the operators and auditors, by name, those with ``name`` in it; for platform staff (`for_platform`)."""
+    rows = User.objects.exclude(platform_role=PlatformRole.NONE).order_by("username")
+    return rows.filter(username__icontains=name) if name else rows
 
 
 def member(team: Team, username: str) -> Membership | None:

@@ -72,6 +72,13 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     return slice_prices(listed, rates.read(offering.flavor.name for offering in listed), at)
 
 
+def prices_with_currency(offerings: Iterable[Offering], at: datetime) -> tuple[dict[str, Fraction], str]:
+    """Return `prices_per_hour` and the currency of all amounts; one query, and more if none ever had a price."""
+    listed = list(offerings)
+    prices = rates.read(offering.flavor.name for offering in listed)
+    return slice_prices(listed, prices, at), prices.currency if prices.rates or prices.lists else currency()
+
+
 def slice_prices(offerings: Iterable[Offering], prices: PriceList, at: datetime) -> dict[str, Fraction]:
     """Return the price of one slice for one hour at `at`, by offering key; offerings without a price are absent."""
     found = {}

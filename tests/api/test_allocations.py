@@ -7,6 +7,7 @@ import yaml
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import transitions
 from allocations.models import Allocation
+from portal.core import clock
 from portal.core.models import WorkItem
 from quotas.catalog.models import Flavor
 from tests.support.fleet import allocate
@@ -155,6 +156,7 @@ def test_a_preview_says_the_same_as_the_request_and_writes_nothing(api):
     body = seen.json()
     assert seen.status_code == 200
     assert (body["fits"], body["reasons"], body["alternatives"]) == ("now", [], [])
+    assert abs(datetime.fromisoformat(body["expected_start"]) - clock.now()) < timedelta(minutes=5)
     assert body["price"] == {"per_hour": "6.4000", "total": "51.2000", "currency": "EUR"}
     assert body["wait"] == {"p50_s": None, "p90_s": None}
     assert [found["kind"] for found in body["manifests"]] == ["Workload", "ResourceClaim", "Pod"]
@@ -175,7 +177,18 @@ def test_a_preview_of_the_impossible_is_200_with_reasons(api):
 def test_a_preview_of_what_has_to_wait_says_queue(api, member, project):
     hold(allocate(member, project, count=3))
     body = {"project": "vision-train", "offering": "l40s/whole", "count": 2}
-    assert api.post(f"{URL}/preview", body, format="json").json()["fits"] == "queue"
+    seen = api.post(f"{URL}/preview", body, format="json").json()
+    assert seen["fits"] == "queue"
+    assert datetime.fromisoformat(seen["expected_start"]) > clock.now() + timedelta(hours=7)
+    assert [other["starts_at"] for other in seen["alternatives"] if other["starts_at"]] == [seen["expected_start"]]
+
+
+def test_a_preview_expects_a_later_start_when_it_was_requested_and_none_of_the_impossible(api):
+    start = (clock.now() + timedelta(days=1)).replace(microsecond=0)
+    body = {"project": "vision-train", "offering": "l40s/whole", "starts_at": start.isoformat()}
+    assert datetime.fromisoformat(api.post(f"{URL}/preview", body, format="json").json()["expected_start"]) == start
+    never = {"project": "vision-train", "offering": "l40s/whole", "count": 9}
+    assert api.post(f"{URL}/preview", never, format="json").json()["expected_start"] is None
 
 
 def test_places_follow_priority_then_age(api, member, project):

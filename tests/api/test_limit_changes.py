@@ -209,6 +209,15 @@ def test_the_matrix_has_a_cell_for_each_team_and_pool(operator, ada, project):
     assert cells["research"]["used"] == "3"
 
 
+def test_the_matrix_is_narrowed_to_teams_and_pools_by_a_part_of_their_name(operator):
+    found = operator.get(MATRIX, {"team": "VIS", "pool": "l40s"}).json()
+    assert [pool["id"] for pool in found["pools"]] == [POOL]
+    assert [(row["holder"], [cell["pool"] for cell in row["cells"]]) for row in found["results"]] == [
+        ("vision", [POOL])
+    ]
+    assert operator.get(MATRIX, {"team": "nobody"}).json()["results"] == []
+
+
 def test_a_member_sees_the_own_team_in_the_matrix_and_no_other(ada):
     found = client(ada).get(MATRIX).json()
     assert [row["holder"] for row in found["results"]] == ["vision"]

@@ -11,7 +11,8 @@ from allocations.requests.services import extend
 from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User
-from quotas.catalog.models import Node
+from quotas.catalog import services as catalog
+from quotas.catalog.models import Node, Offering, Preset
 from quotas.costs import bills, saved_views
 from quotas.costs.capacity_services import CostSubject, set_node_cost, set_node_term
 from quotas.costs.models import NodeCost
@@ -49,6 +50,8 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             job(name, mine.namespace)
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
+        for name in ("Notebook", "Node"):
+            catalog.save_preset("operator", Preset(name=name, offering=Offering.objects.get(key="l40s/whole")))
         for name in ("By team", "By person"):
             saved_views.save(operator, name, "window=7d")
         now, hour = clock.now(), timedelta(hours=1)

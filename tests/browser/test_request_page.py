@@ -12,9 +12,8 @@ from allocations.models import Allocation
 from portal.core import clock, heartbeat
 from portal.tenants.models import User
 from tests.support import demo_fleet
-from tests.support.browser import sign_in, with_password
+from tests.support.browser import DESKTOP, Clicks, sign_in, with_password
 
-DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 HEIGHTS = [(DESKTOP, 1200), (PHONE, 2000)]
 NARROW = {"width": 320, "height": 568}
@@ -27,17 +26,6 @@ def person(transactional_db: None) -> User:
     heartbeat.beat("worker")
     heartbeat.beat("watcher")
     return with_password(User.objects.get(username="vision-member"))
-
-
-class Clicks:
-    """Clicks and counts them."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def on(self, place: Locator) -> None:
-        place.click()
-        self.number += 1
 
 
 def button(page: Page) -> Locator:

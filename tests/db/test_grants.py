@@ -244,6 +244,11 @@ def test_a_role_that_owns_the_tables_cannot_be_kept_from_them(role):
         grants.grant(owner)
 
 
+def test_who_owns_no_table_grants_nothing_and_is_told_whose_work_it_is(role):
+    with as_role(), pytest.raises(ImproperlyConfigured, match="Use the DATABASE_URL of the role that migrates"):
+        grants.grant(role)
+
+
 def test_a_name_that_is_none_is_refused_before_it_reaches_the_database(role):
     with pytest.raises(ImproperlyConfigured, match="is no name of a role"):
         grants.grant('x"; DROP TABLE core_auditentry; --')

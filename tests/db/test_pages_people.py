@@ -13,7 +13,8 @@ URL = "/people"
 
 
 def names(page: str) -> list[str]:
-    return [part.partition("<")[0] for part in page.split('<th scope="row">')[1:]]
+    """Return the names in the table of members."""
+    return [part.partition("<")[0] for part in page.partition('id="staff"')[0].split('<th scope="row">')[1:]]
 
 
 def test_a_member_sees_the_people_of_the_own_teams_as_rest_lists_them(team, other_team, project):
@@ -34,6 +35,24 @@ def test_an_auditor_finds_people_and_teams_by_a_part_of_their_name(team, other_t
     assert names(text(browser.get(URL, {"q": other_team.slug[:5]}))) == [ben.username]
     assert names(text(browser.get(URL, {"q": ada.username}))) == [ada.username]
     assert "No person or team matches “nobody”." in text(browser.get(URL, {"q": "nobody"}))
+
+
+def test_platform_staff_see_who_has_a_platform_role_as_rest_lists_them(team):
+    auditor, operator = (person(platform_role=role) for role in (PlatformRole.AUDITOR, PlatformRole.OPERATOR))
+    tenants.add_member(team, operator, "lead")
+    expected = [
+        {"username": one.username, "platform_role": one.platform_role, "active": True}
+        for one in sorted((auditor, operator), key=lambda one: one.username)
+    ]
+    assert client(auditor).get("/api/v1/platform-roles").json()["results"] == expected
+    staff = text(browser_of(auditor).get(URL)).partition('id="staff"')[2]
+    for row in expected:
+        assert f'<th scope="row">{row["username"]}</th><td data-label="Role">{row["platform_role"]}</td>' in staff
+    found = text(browser_of(auditor).get(URL, {"q": operator.username})).partition('id="staff"')[2]
+    assert auditor.username not in found
+    page = text(browser_of(person(team)).get(URL))
+    assert "Platform roles" not in page
+    assert 'lead <span class="tag">operator</span>' in page
 
 
 def test_a_person_in_no_team_is_told_what_to_do():

@@ -112,7 +112,10 @@ def test_the_preview_says_price_and_fit_without_writing(fleet, browser):
 def test_the_preview_tells_a_queue_from_a_never(fleet, member, project, browser):
     held(requested(member, project, count=2))
     query = {"project": "vision-train", "offering": "l40s/whole", "length": "8"}
-    assert "Will queue" in text(browser.get("/request/preview", query | {"count": "1"}, headers=HTMX))
+    queue = browser.get("/request/preview", query | {"count": "1"}, headers=HTMX)
+    assert "Will queue" in text(queue)
+    start = queue.context["seen"].expected_start
+    assert f'until enough is free, expected at <time datetime="{start.isoformat()}"' in text(queue)
     never = text(browser.get("/request/preview", query | {"count": "3"}, headers=HTMX))
     assert "Does not fit" in never
     assert "Ask for at most 2" in never

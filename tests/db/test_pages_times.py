@@ -1,9 +1,12 @@
 """Times on pages: in the reader's zone, which the title names, also within sentences and in forms."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from django.test import Client
+from django.utils import timezone
+from django.utils.safestring import mark_safe
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
@@ -11,6 +14,8 @@ from frontend.templatetags.portal import times
 from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.models import AuditEntry
+from quotas.catalog.models import Flavor
+from quotas.costs import services as costs
 from tests.support.pages import HTMX, browser_of, held, in_phase, requested, text
 from tests.support.people import person
 
@@ -55,6 +60,20 @@ def test_without_a_zone_that_is_known_times_are_in_utc_and_say_so(fleet, member,
 def test_a_sentence_keeps_its_seconds_and_what_needs_escaping():
     assert "20:30:05 UTC</time>" in times("Pods end at 2126-03-01 20:30:05 UTC.")
     assert times("<b> & no time") == "&lt;b&gt; &amp; no time"
+
+
+def test_a_time_in_html_is_in_the_readers_zone_and_its_tags_stay():
+    with timezone.override(NEPAL):
+        assert times(mark_safe("<b>From 2126-03-01 20:30 UTC</b>")) == f"<b>From {SHOWN}</b>"
+
+
+def test_a_time_in_an_error_of_a_form_is_in_the_readers_zone(fleet):
+    costs.set_price("test", Flavor.objects.get(name="l40s"), Decimal(2), "EUR", AT, "test")
+    browser = browser_of(person(platform_role="operator"))
+    browser.cookies["timezone"] = NEPAL
+    page = text(browser.post("/prices/set", {"of": "flavor:l40s", "amount": "3", "valid_from": "2126-03-02T02:15"}))
+    assert "l40s has another price from <time" in page
+    assert " UTC on." not in page
 
 
 def test_a_start_is_typed_in_the_readers_zone(fleet, project, there):

@@ -1,8 +1,8 @@
-"""Signing in with a browser, and the window size of a phone."""
+"""Signing in with a browser, counting clicks, and the sizes of windows."""
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from portal.tenants import services as tenants
 from portal.tenants.models import User
@@ -10,7 +10,19 @@ from portal.tenants.models import User
 Open = Callable[..., Page]
 """Opens a page in a context of its own, with the options of Playwright's ``new_context``."""
 PASSWORD = "a long enough secret"
+DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 780}
+
+
+class Clicks:
+    """Clicks and counts them."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def on(self, place: Locator) -> None:
+        place.click()
+        self.number += 1
 
 
 def with_password(user: User) -> User:

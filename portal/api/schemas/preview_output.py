@@ -56,6 +56,11 @@ class PreviewOut(serializers.Serializer):
     wait = WaitOut()
     manifests = PlannedOut(many=True)
     starts_at = serializers.DateTimeField(allow_null=True)
+    expected_start = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When the slices are expected to be held: now, at starts_at, or once the ends of allocations release "
+        "enough, as they are now; null if never or unknown.",
+    )
     hours = serializers.CharField(
         allow_null=True, help_text="Decimal: time held, or null if an end date was requested."
     )
@@ -88,6 +93,7 @@ def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
         "wait": NO_ESTIMATE,
         "manifests": [manifest(content) for content in planned],
         "starts_at": seen.period.starts_at,
+        "expected_start": seen.expected_start,
         "hours": hours(seen.period.hours),
         "ends_at": seen.period.ends_at,
         "give_up_at": seen.period.give_up_at,

@@ -2,18 +2,20 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.limits import changes as limit_changes
 from allocations.limits.matrix import matrix as limit_matrix
+from allocations.limits.matrix import narrowed
 from allocations.limits.services import LimitChange
 from portal.api.http.auth import LeadScope, current_user
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
-from portal.api.http.strict import read
+from portal.api.http.strict import query_value, read
 from portal.api.schemas import limit_changes as schemas
 from portal.api.schemas.limit_changes import ChangedLimitsOut, ChangesBody, ChangesPreviewOut, PreviewedChangesBody
 from portal.api.schemas.problem_output import refusals
@@ -22,13 +24,19 @@ from portal.core.errors import Invalid
 from portal.tenants.models import User
 
 
-@extend_schema(responses=schemas.MatrixOut)
+@extend_schema(
+    parameters=[
+        OpenApiParameter("team", OpenApiTypes.STR, description="A part of the slug or name of teams and departments."),
+        OpenApiParameter("pool", OpenApiTypes.STR, description="A part of the key of pools."),
+    ],
+    responses=schemas.MatrixOut,
+)
 @api_view(["GET"])
 def matrix(request: Request) -> Response:
     """Return the quota of each pool that each team has which the caller may see, with its use and its loans. Who sees
     all teams gets those of departments too, each before its teams.
     """
-    found = limit_matrix(current_user(request))
+    found = narrowed(limit_matrix(current_user(request)), query_value(request, "team"), query_value(request, "pool"))
     return Response(
         {
             "pools": [schemas.pool_document(column) for column in found.columns],

@@ -1,4 +1,4 @@
-"""Clusters, nodes and devices, for operators and auditors."""
+"""Clusters, nodes, devices and platform roles, for operators and auditors."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.clusters.models import Cluster
-from portal.tenants import access
+from portal.tenants import access, members
+from portal.tenants.models import User
 from quotas.catalog.models import Device, Node
 
 
@@ -59,6 +60,21 @@ def nodes(request: Request) -> Response:
 def devices(request: Request) -> Response:
     """List the devices that Kubernetes names, which are those of DRA."""
     return _list(request, Device.objects.select_related("node", "flavor"), DeviceOut, "node__name", "name", "id")
+
+
+class PlatformRoleOut(serializers.ModelSerializer):
+    active = serializers.BooleanField(source="is_active", help_text="An inactive person has no access.")
+
+    class Meta:
+        model = User
+        fields = ("username", "platform_role", "active")
+
+
+@extend_schema(responses=page_schema(PlatformRoleOut))
+@api_view(["GET"])
+def platform_roles(request: Request) -> Response:
+    """List the operators and auditors, whose role is for all teams."""
+    return _list(request, members.with_platform_role(), PlatformRoleOut, "username")
 
 
 def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
