@@ -190,7 +190,7 @@ WHITENOISE_USE_FINDERS = not STATIC_HASHED
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": "frontend.static_storage.BundledStaticFilesStorage"
         if STATIC_HASHED
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
