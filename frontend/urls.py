@@ -22,6 +22,7 @@ from frontend.views import (
     me,
     my_cost,
     object_limits,
+    palette,
     people,
     prices,
     projects,
@@ -29,6 +30,7 @@ from frontend.views import (
     queues,
     request_form,
     savings,
+    shortcuts,
     teams,
     tenants,
     theme,
@@ -104,4 +106,6 @@ urlpatterns = [
     path("me/invitations/<int:invitation_id>/accept", me.accept, name="accept-invitation"),
     path("me/invitations/<int:invitation_id>/decline", me.decline, name="decline-invitation"),
     path("theme", theme.choose, name="theme"),
+    path("palette", palette.palette, name="palette"),
+    path("shortcuts", shortcuts.shortcuts, name="shortcuts"),
 ]
