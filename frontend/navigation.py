@@ -8,11 +8,14 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from frontend import banners
+from frontend import banners, docs_pages
 from frontend.presenters import costs_sections
 from portal.core.reading import read_tables
 from portal.tenants import access
 from portal.tenants.models import PlatformRole, Role, User
+
+SHORTCUTS_COOKIE = "shortcuts"
+"""``off`` for who turned off the keys of one letter."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,20 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     """Return what `base.html` shows of the person and of the portal; one query."""
     user = request.user
     *found, roles = read_tables(*banners.parts(), access.roles_in_teams(user))
-    links: list[Link] = []
+    shown: dict[str, Any] = {"banners": banners.of_rows(*found), "navigation": [], "may_request": False}
     if isinstance(user, User):
-        links = [_link(request.path, name, word) for name, word in _words(user, {role for _, role in roles})]
-    return {"banners": banners.of_rows(*found), "navigation": links}
+        names = {role for _, role in roles}
+        shown["navigation"] = [_link(request.path, name, word) for name, word in words(user, names)]
+        shown |= {"may_request": may_request(user, names), "docs_page": docs_pages.of_request(request)}
+    return shown
 
 
-def _words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
+def may_request(user: User, roles: AbstractSet[str]) -> bool:
+    """Return whether a person with these roles in teams may request GPUs in some project."""
+    return bool(roles & {Role.MEMBER, Role.LEAD}) or user.platform_role == PlatformRole.OPERATOR
+
+
+def words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
     """Yield names of addresses and their words: what each role uses most comes first."""
     platform = user.platform_role
     yield "home", "Home" if platform or Role.LEAD in roles else "My GPUs"
@@ -42,7 +52,7 @@ def _words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
         yield "audit", "Audit log"
     if platform:
         yield "fleet", "Fleet"
-    if roles & {Role.MEMBER, Role.LEAD} or platform == PlatformRole.OPERATOR:
+    if may_request(user, roles):
         yield "request", "Request"
     yield "allocations", "Allocations"
     yield "costs", "Costs"

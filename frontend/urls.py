@@ -23,6 +23,7 @@ from frontend.views import (
     me,
     my_cost,
     object_limits,
+    palette,
     people,
     prices,
     projects,
@@ -30,6 +31,7 @@ from frontend.views import (
     queues,
     request_form,
     savings,
+    shortcuts,
     teams,
     tenants,
     theme,
@@ -107,4 +109,6 @@ urlpatterns = [
     path("me/invitations/<int:invitation_id>/accept", me.accept, name="accept-invitation"),
     path("me/invitations/<int:invitation_id>/decline", me.decline, name="decline-invitation"),
     path("theme", theme.choose, name="theme"),
+    path("palette", palette.palette, name="palette"),
+    path("shortcuts", shortcuts.shortcuts, name="shortcuts"),
 ]

@@ -13,7 +13,9 @@ from django.views.decorators.http import require_safe
 from django.views.static import serve
 
 from frontend.pages import PageRequest, page, show
+from portal.http.compression import compress
 
+TEXTS = (".css", ".js", ".svg", ".txt")
 YEAR_S = 365 * 24 * 3600
 
 
@@ -37,7 +39,9 @@ def _page(request: PageRequest, name: str) -> HttpResponse:
     theme = request.COOKIES.get("theme")
     if theme in ("light", "dark"):
         content = content.replace(b"<body>", f'<body data-theme="{theme}">'.encode(), 1)
-    return HttpResponse(content)
+    response = HttpResponse(content)
+    compress(request, response)  # the same for everyone
+    return response
 
 
 @login_required
@@ -48,4 +52,6 @@ def _file(request: HttpRequest, name: str) -> HttpResponseBase:
         patch_cache_control(response, private=True, max_age=YEAR_S, immutable=True)
     else:
         patch_cache_control(response, private=True, no_cache=True)
+    if response.status_code == 200 and name.endswith(TEXTS):
+        compress(request, response)
     return response

@@ -16,6 +16,7 @@ from frontend.pages import PageRequest, page, show
 from frontend.poll_version import unchanged, version
 from frontend.presenters.allocations import cards
 from frontend.presenters.audit import lines
+from frontend.presenters.contacts import who_to_ask
 from frontend.presenters.home import health, leads, operators
 from frontend.presenters.offerings import headroom
 from portal.core import clock
@@ -57,6 +58,8 @@ def home(request: PageRequest) -> HttpResponse:
         "version": current,
         "is_member": bool(memberships),
         "is_home": bool(sections),
+        "is_new": not rows and not selectors.listed(request.user).filter(requested_by=request.user).exists(),
+        "who_to_ask": [] if memberships else who_to_ask(request.user),
     }
     if not request.htmx:
         teams = [one.team for one in memberships]

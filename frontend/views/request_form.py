@@ -26,6 +26,7 @@ from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, claims, phases, refusals
+from frontend.presenters.contacts import who_to_ask
 from frontend.presenters.offering_filters import filtered
 from frontend.presenters.offerings import choices
 from frontend.presenters.presets import filled_forms
@@ -33,7 +34,7 @@ from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.http import own_writes
 from portal.tenants import access
-from portal.tenants.models import PlatformRole, Project, Role, User
+from portal.tenants.models import Project
 from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
@@ -118,7 +119,7 @@ def _page(
         "choices": [],
         "found": filtered([], values, ""),
         "chosen": values.get("offering", ""),
-        "who_to_ask": [] if projects else _contacts(request),
+        "who_to_ask": [] if projects else who_to_ask(request.user),
     }
     if project is not None:
         team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
@@ -229,16 +230,6 @@ def _values(sent: QueryDict, projects: list[Project], last: Allocation | None) -
 
 def _initial(values: QueryDict) -> dict[str, Any]:
     return {**values.dict(), "constraints": values.getlist("constraints")}
-
-
-def _contacts(request: PageRequest) -> list[str]:
-    """Return the names of the leads of the person's teams, else of the operators."""
-    leads = User.objects.filter(memberships__team__in=access.visible_teams(request.user), memberships__role=Role.LEAD)
-    operators = User.objects.filter(platform_role=PlatformRole.OPERATOR)
-    for people in (leads, operators):
-        if found := sorted(people.filter(is_active=True).values_list("username", flat=True).distinct()):
-            return found
-    return []
 
 
 def _last(request: PageRequest) -> Allocation | None:

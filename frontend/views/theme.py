@@ -11,17 +11,18 @@ YEAR_S = 365 * 24 * 3600
 
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
-    back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
-        back = "/"
-    response = redirect(back)
+    response = redirect(safe_address(request, request.POST.get("next", "")))
     theme = request.POST.get("theme", "")
-    response.set_cookie(
-        "theme",
-        theme if theme in THEMES else "auto",
-        max_age=YEAR_S,
-        secure=request.is_secure(),
-        httponly=True,
-        samesite="Lax",
-    )
+    remember(request, response, "theme", theme if theme in THEMES else "auto")
     return response
+
+
+def safe_address(request: HttpRequest, address: str) -> str:
+    """Return the address if it is one of the portal's, else that of home."""
+    is_own = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
+    return address if is_own else "/"
+
+
+def remember(request: HttpRequest, response: HttpResponse, name: str, value: str) -> None:
+    """Keep what someone chose in a cookie for a year; scripts cannot read it."""
+    response.set_cookie(name, value, max_age=YEAR_S, secure=request.is_secure(), httponly=True, samesite="Lax")

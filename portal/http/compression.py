@@ -28,14 +28,20 @@ def compress_for_tokens(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> Any:
         response = get_response(request)
-        if not _may_be_compressed(request, response):
-            return response
-        patch_vary_headers(response, ("Accept-Encoding",))
-        if encoding := preferred(request.headers.get("Accept-Encoding", "")):
-            _compress(response, encoding)
+        if _may_be_compressed(request, response):
+            compress(request, response)
         return response
 
     return middleware
+
+
+def compress(request: HttpRequest, response: HttpResponse | StreamingHttpResponse) -> None:
+    """Compress an answer as the request accepts it. Only for one whose length tells nothing: without a secret, or asked
+    for by token.
+    """
+    patch_vary_headers(response, ("Accept-Encoding",))
+    if encoding := preferred(request.headers.get("Accept-Encoding", "")):
+        _compress(response, encoding)
 
 
 def preferred(accepted: str) -> str:

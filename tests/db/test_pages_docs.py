@@ -1,5 +1,8 @@
 """The docs at /docs: who reads them, in which theme, and what is said where they are not built."""
 
+import gzip
+
+import brotli
 import pytest
 
 from tests.support.pages import text
@@ -51,6 +54,15 @@ def test_a_file_with_a_digest_in_its_address_is_kept_and_any_other_is_asked_for_
     assert other["Cache-Control"] == "private, no-cache"
     since = {"If-Modified-Since": other["Last-Modified"]}
     assert browser.get("/docs/_static/portal.css", headers=since).status_code == 304
+
+
+@pytest.mark.parametrize("path", ["/docs/concepts/words.html", "/docs/_static/portal.css?v=1"])
+@pytest.mark.parametrize(("encoding", "read"), [("br", brotli.decompress), ("gzip", gzip.decompress)])
+def test_pages_and_styles_are_compressed(site, browser, path, encoding, read):
+    answer = browser.get(path, headers={"Accept-Encoding": encoding})
+    assert answer["Content-Encoding"] == encoding
+    assert "Accept-Encoding" in answer["Vary"]
+    assert read(answer.getvalue()) == browser.get(path).getvalue()
 
 
 @pytest.mark.parametrize("path", ["none.html", "_static/none.css", "../secret.html", "concepts/", "%2e%2e/secret.html"])

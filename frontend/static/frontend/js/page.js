@@ -33,20 +33,18 @@
     }
   }
 
-  // As the server says it: the two largest units, and seconds in the last hour.
-  function inWords(seconds) {
-    const minutes = Math.floor(seconds / 60);
+  // As the server says it: the two largest units. Whole minutes, so that a page does not tick.
+  function inWords(minutes) {
     const units = [[Math.floor(minutes / 1440), "d"], [Math.floor(minutes / 60) % 24, "h"], [minutes % 60, "min"]];
-    if (minutes < 60) units.push([seconds % 60, "s"]);
-    return units.filter(([number]) => number).slice(0, 2).map((unit) => unit.join(" ")).join(" ") || "0 s";
+    return units.filter(([number]) => number).slice(0, 2).map((unit) => unit.join(" ")).join(" ") || "less than 1 min";
   }
   function countDown() {
     for (const left of document.querySelectorAll("[data-countdown]")) {
-      const seconds = Math.max(0, Math.round((new Date(left.dataset.countdown) - Date.now()) / 1000));
-      left.textContent = `, in ${inWords(seconds)}`;
+      const words = `, in ${inWords(Math.max(0, Math.floor((new Date(left.dataset.countdown) - Date.now()) / 60000)))}`;
+      if (left.textContent !== words) left.textContent = words;
     }
   }
-  setInterval(countDown, 1000);
+  setInterval(countDown, 15000);
 
   function enhance(root) {
     countDown();

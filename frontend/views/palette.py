@@ -1,0 +1,20 @@
+"""The places of the command palette, as JSON for its script."""
+
+from dataclasses import asdict
+
+from django.http import HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from frontend.pages import PageRequest, page
+from frontend.presenters import palette as presenter
+
+LONGEST = 100
+
+
+@require_safe
+@page
+def palette(request: PageRequest) -> HttpResponse:
+    """Return the places that the person may open and that match ``q``: pages, allocations, projects and offerings."""
+    text = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST]
+    found = presenter.places(request.user, text)
+    return JsonResponse({"places": [asdict(place) for place in found.places], "is_complete": found.is_complete})

@@ -1,0 +1,47 @@
+"""Each page links to the page of the docs that explains it, and that page exists under this heading."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from frontend import docs_pages
+from frontend.urls import urlpatterns
+from tests.support.pages import requested, text
+
+DOCS = Path(__file__).parents[2] / "docs"
+WITHOUT = {
+    *("docs", "banners", "palette", "theme"),
+    *("preview", "kubeconfig", "retry", "save-view", "delete-view", "unarchive"),
+    *("withdraw-invitation", "accept-invitation", "decline-invitation"),
+}
+"""Routes that are no pages of the portal: parts, files, and what only takes a POST."""
+
+
+def test_every_page_has_one():
+    named = {pattern.name for pattern in urlpatterns if pattern.name}
+    assert named - WITHOUT == set(docs_pages.OF_ROUTE)
+
+
+@pytest.mark.parametrize("name", docs_pages.TITLES)
+def test_each_exists_and_has_its_title(name):
+    heading, _, _ = (DOCS / f"{name}.md").read_text(encoding="utf-8").partition("\n")
+    assert heading == f"# {docs_pages.TITLES[name]}"
+    assert name in docs_pages.PAGES
+
+
+def test_every_link_of_a_template_to_the_docs_leads_to_a_page():
+    found = set()
+    for template in (DOCS.parent / "frontend" / "templates").rglob("*.html"):
+        found |= set(re.findall(r"\{% url 'docs' %\}([\w/-]+)\.html", template.read_text(encoding="utf-8")))
+    assert found
+    assert sorted(name for name in found if not (DOCS / f"{name}.md").is_file()) == []
+
+
+@pytest.mark.django_db
+def test_pages_show_it(fleet, member, project, browser):
+    row = requested(member, project)
+    assert '<a href="/docs/start/engineer.html">Docs: Your first GPU</a>' in text(browser.get("/"))
+    assert '<a href="/docs/how-to/connect.html">Docs: Use your GPUs in pods</a>' in text(
+        browser.get(f"/allocations/{row.pk}")
+    )
