@@ -83,6 +83,7 @@ def test_keys_of_one_letter_can_be_turned_off_and_the_palette_stays(page):
     page.keyboard.press("?")
     page.get_by_role("button", name="Turn off single keys").press("Enter")
     expect(page.locator("body")).to_have_attribute("data-keys", "off")
+    page.wait_for_load_state()  # the attribute is there before the scripts
     page.keyboard.press("n")
     page.keyboard.press("Control+k")
     expect(palette(page)).to_be_visible()
@@ -91,6 +92,7 @@ def test_keys_of_one_letter_can_be_turned_off_and_the_palette_stays(page):
     page.get_by_role("link", name="Keyboard shortcuts").click()
     page.get_by_role("button", name="Turn on single keys").press("Enter")
     expect(page.locator("body")).not_to_have_attribute("data-keys", "off")
+    page.wait_for_load_state()
     page.keyboard.press("n")
     page.wait_for_url("/request")
 
