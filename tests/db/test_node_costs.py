@@ -120,8 +120,8 @@ def test_the_worked_examples_of_aws_and_opencost_are_columns_that_add_up_to_the_
 ):
     record({Unit("h100-0", GPU, f"gpu-{n}"): FoundUnit(1, 1) for n in range(gpus)}, 0)
     see(0, None, cpus, gib, "h100-0")
-    weights = capacity_services.weights(split)
-    set_cost(per_hour, PER_NODE, split=weights, flavor=flavor("h100"), term=Term.ON_DEMAND)
+    by = capacity_services.weights(split)
+    set_cost(per_hour, PER_NODE, split=by, flavor=flavor("h100"), term=Term.ON_DEMAND)
     row = columns(1)["h100"]
     assert (f"{Decimal(row.idle_cost) + Decimal(row.price_variance)}", row.node_rest) == (of_gpus, rest)
 
