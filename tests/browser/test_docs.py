@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.support import axe
 from tests.support.browser import sign_in
 
 REPOSITORY = Path(__file__).parents[2]
+PAGES = (
+    *("", "start/engineer.html", "how-to/jobs.html", "how-to/set-limits.html", "operate/observe.html"),
+    *("concepts/words.html", "reference/access.html", "search.html?q=preemption"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +67,17 @@ def test_no_page_is_wider_than_its_window_without_scripts(open_page, member, wid
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(path)
     assert wide == []
+
+
+@pytest.mark.skipif(not axe.is_installed(), reason="axe-playwright-python of requirements.lock is not installed")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("light", 390), ("dark", 1280)])
+def test_axe_finds_nothing(open_page, member, scheme, width):
+    size = {"width": width, "height": 800}
+    page = sign_in(open_page(color_scheme=scheme, viewport=size, bypass_csp=True), member)
+    found = []
+    for path in PAGES:
+        page.goto(f"/docs/{path}")
+        if path.startswith("search"):
+            expect(page.locator("#search-results li").first).to_be_visible()
+        found += [f"{path}: {each}" for each in axe.violations(page)]
+    assert found == []

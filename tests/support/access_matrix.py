@@ -100,6 +100,6 @@ def as_guide(table: Mapping[str, Row]) -> str:
     lines = [HEAD]
     for title, names in parts.items():
         roles = [role for role in ROLES if any(role in table[name] for name in names)]
-        lines += [f"\n## {title}\n", f"| | {' | '.join(roles)} |", f"|---|{'---|' * len(roles)}"]
+        lines += [f"\n## {title}\n", f"| address | {' | '.join(roles)} |", f"|---|{'---|' * len(roles)}"]
         lines += [f"| `{name}` | {' | '.join(str(table[name][role]) for role in roles)} |" for name in names]
     return "\n".join(lines) + "\n"
