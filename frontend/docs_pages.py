@@ -41,6 +41,7 @@ PAGES = {
     "how-to/costs": (
         "costs",
         "costs-allocation",
+        "costs-forecast",
         "my-cost",
         "team-cost",
         "project-cost",
