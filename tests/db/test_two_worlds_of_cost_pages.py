@@ -58,7 +58,7 @@ def reader(team: Team, project: Project, role: str) -> Client:
     """Return the browser of a person who runs an allocation and has a saved view."""
     user = person(team, "member")
     held(allocate(user, project), hours=2)
-    saved_views.save(user, "own", "aggregate=member&window=30d", team)
+    saved_views.save(user, f"of a {role}", "aggregate=member&window=30d", team)
     tenants.add_member(team, user, role)
     return browser_of(user)
 
