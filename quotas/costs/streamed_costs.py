@@ -91,46 +91,51 @@ def _compared(now: Iterator[list[CostRow]], before: Iterator[list[CostRow]], edg
 
 
 def _by_step(question: Question) -> Iterator[list[CostRow]]:
-    """Return the rows of each step, rounded over all of them as `selectors.costs` does."""
+    """Return the rows of each step, all of them read, rounded over all as `selectors.costs` does."""
+    found = _steps(question)
+    next(found)
+    return found
+
+
+def _steps(question: Question) -> Iterator[list[CostRow]]:
+    """Yield nothing once all is read, and then the rows of each step. The file is closed even if nobody goes on."""
     currency, is_entered = month_charges.currency_and_existence()
-    file = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # closed by who reads it
     used, idle = RatedUsage(), Fraction(0)
-    for part in exact_rows.by_parts(question, STEPS, is_entered=is_entered):
-        used += ledger.total([row.used for row in part], question.window).usage
-        idle += sum((row.idle for row in part if row.idle is not None), Fraction(0))
-        pickle.dump(part, file)
-    splits = _Splits(
-        Split(used.gpu_hours, money.HOURS_PLACES),
-        Split(used.unpriced_gpu_hours, money.HOURS_PLACES),
-        Split(used.priced_cost),
-        Split(idle),
-    )
-    for row in _read(file):
-        splits.note(row)
-    return _rounded(question, file, splits, currency)
+    with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as file:
+        for part in exact_rows.by_parts(question, STEPS, is_entered=is_entered):
+            used += ledger.total([row.used for row in part], question.window).usage
+            idle += sum((row.idle for row in part if row.idle is not None), Fraction(0))
+            pickle.dump(part, file)
+        splits = _Splits(
+            Split(used.gpu_hours, money.HOURS_PLACES),
+            Split(used.unpriced_gpu_hours, money.HOURS_PLACES),
+            Split(used.priced_cost),
+            Split(idle),
+        )
+        for row in _read(file):
+            splits.note(row)
+        yield []
+        yield from _rounded(question, _read(file), splits, currency)
 
 
-def _rounded(
-    question: Question, file: "SpooledTemporaryFile[bytes]", splits: _Splits, currency: str
-) -> Iterator[list[CostRow]]:
+def _rounded(question: Question, rows: Iterator[ExactRow], splits: _Splits, currency: str) -> Iterator[list[CostRow]]:
     of_months = month_charges.Texts(), month_charges.Texts()
-    with file:
-        steps = groupby(_read(file), key=lambda row: row.used.window)
+    steps = groupby(rows, key=lambda row: row.used.window)
+    found = next(steps, None)
+    for bounds in pairwise(question.edges):
+        if found is None or found[0] != Window(*bounds):
+            yield []
+            continue
+        of_step = list(found[1])
+        if question.metric is Metric.CUMULATIVE:
+            costs = [splits.cost.part(row.used.usage.priced_cost) for row in of_step]
+        else:
+            costs = rounded_rows.rates(question, [row.used for row in of_step])
+        yield [
+            rounded_rows.cost_row(question.keys, row, splits.rounded(row, cost, *of_months), currency)
+            for row, cost in zip(of_step, costs, strict=True)
+        ]
         found = next(steps, None)
-        for bounds in pairwise(question.edges):
-            if found is None or found[0] != Window(*bounds):
-                yield []
-                continue
-            of_step = list(found[1])
-            if question.metric is Metric.CUMULATIVE:
-                costs = [splits.cost.part(row.used.usage.priced_cost) for row in of_step]
-            else:
-                costs = rounded_rows.rates(question, [row.used for row in of_step])
-            yield [
-                rounded_rows.cost_row(question.keys, row, splits.rounded(row, cost, *of_months), currency)
-                for row, cost in zip(of_step, costs, strict=True)
-            ]
-            found = next(steps, None)
 
 
 def _read(file: "SpooledTemporaryFile[bytes]") -> Iterator[ExactRow]:
