@@ -51,7 +51,7 @@ PAGES = {
     "concepts/capacity": ("costs-fleet", "cost-assets"),
     "how-to/savings": ("savings",),
     "operate/prices": (
-        *("prices", "set-price", "set-node-cost", "set-node-term", "import-prices"),
+        *("prices", "public-prices", "set-price", "set-node-cost", "set-node-term", "import-prices"),
         *("bills", "enter-bill", "set-fixed-cost", "proof"),
     ),
     "operate/troubleshoot": ("fleet", "fleet-node"),
