@@ -31,7 +31,11 @@ STARTED = "TEST_SERVICES_STARTED"
 """Names of the variables that show which stores a parent process started."""
 NOBODY = 65534
 # Durability is off: the data is thrown away with the folder.
-FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "listen_addresses=")
+FAST = (
+    *("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "listen_addresses="),
+    # It sees no row of a test's transaction, and would tell the planner that tables are empty.
+    "autovacuum=off",
+)
 
 
 @contextmanager

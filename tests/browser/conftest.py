@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from tests.support.browser import Open, with_password
 from tests.support.people import person
 from tests.support.quotas import cluster
 
+REPOSITORY = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -36,6 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
             if CHROMIUM is None:
                 item.add_marker(pytest.mark.skip(reason="chromium is not on PATH: apt-get install chromium"))
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return the folder of the docs, built."""
+    folder = tmp_path_factory.mktemp("docs")
+    subprocess.run([sys.executable, "-m", "sphinx", "--quiet", REPOSITORY / "docs", folder], check=True)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

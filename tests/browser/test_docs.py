@@ -1,8 +1,5 @@
 """The docs in the browser: legible in each theme under the portal's content security policy, found from every page."""
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,15 +13,6 @@ PAGES = (
     *("", "start/engineer.html", "how-to/jobs.html", "how-to/set-limits.html", "operate/observe.html"),
     *("concepts/words.html", "reference/access.html", "search.html?q=preemption"),
 )
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """Return the folder of the docs, built."""
-    folder = tmp_path_factory.mktemp("docs")
-    subprocess.run([sys.executable, "-m", "sphinx", "--quiet", REPOSITORY / "docs", folder], check=True)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True)

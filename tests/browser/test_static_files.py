@@ -20,13 +20,11 @@ from frontend.templatetags import portal as tags
 from portal.core import clock, heartbeat
 from portal.tenants.models import Project, User
 from quotas.simulated_history import writer
-from tests.browser.test_docs import site
 from tests.support import demo_fleet
 from tests.support.browser import sign_in, with_password
 from tests.support.clusters import LOCAL
 from tests.support.pages import held, requested
 
-__all__ = ["site"]
 GUIDE = Path(__file__).parents[2] / "docs" / "appendix" / "pages.md"
 BUNDLED = {"BACKEND": "frontend.static_storage.BundledStaticFilesStorage"}
 OTHERS = ["admin/*", "rest_framework/*", "drf_spectacular_sidecar/*"]
