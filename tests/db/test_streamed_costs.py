@@ -43,7 +43,7 @@ def now(team: Team, other_team: Team) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=[1, 31])
+@pytest.fixture(params=[7, 31])
 def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read so many steps at a time, and put all of them on the disk."""
     monkeypatch.setattr(streamed_costs, "STEPS", request.param)
