@@ -18,6 +18,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
+from tests.support import api_contract
 from tests.support.browser import Open, with_password
 from tests.support.people import person
 from tests.support.quotas import cluster
@@ -81,6 +82,7 @@ def open_page(chromium: Browser, live_server: LiveServer) -> Iterator[Open]:
     yield open_
     for context in contexts:
         context.close()
+    api_contract.wait_until_answered()
     assert not complaints
 
 

@@ -81,6 +81,7 @@ def _key(words):
 
 def test_keys_of_one_letter_can_be_turned_off_and_the_palette_stays(page):
     page.keyboard.press("?")
+    expect(page.locator("#dialog [data-close]")).to_be_focused()
     page.get_by_role("button", name="Turn off single keys").press("Enter")
     expect(page.locator("body")).to_have_attribute("data-keys", "off")
     page.wait_for_load_state()  # the attribute is there before the scripts
@@ -90,6 +91,7 @@ def test_keys_of_one_letter_can_be_turned_off_and_the_palette_stays(page):
     page.keyboard.press("Escape")
     page.locator(".menu summary").click()
     page.get_by_role("link", name="Keyboard shortcuts").click()
+    expect(page.locator("#dialog [data-close]")).to_be_focused()
     page.get_by_role("button", name="Turn on single keys").press("Enter")
     expect(page.locator("body")).not_to_have_attribute("data-keys", "off")
     page.wait_for_load_state()

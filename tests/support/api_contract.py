@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from threading import Condition
 from typing import Any
 
 import brotli
@@ -27,6 +28,9 @@ PROBLEM = "application/problem+json"
 Schema = dict[str, Any]
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, "br": brotli.decompress, "gzip": gzip.decompress}
 differences: list[str] = []
+_answering: list[HttpRequest] = []
+_changed = Condition()
+PATIENCE_S = 60
 
 
 @cache
@@ -40,13 +44,26 @@ def document() -> Schema:
 def watch(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         of_test = differences
-        response = get_response(request)
+        with _changed:
+            _answering.append(request)
+        try:
+            response = get_response(request)
+        finally:
+            with _changed:
+                _answering.remove(request)
+                _changed.notify_all()
         if request.path_info.startswith("/api/") and request.method != "OPTIONS":
             found = differences_of(request, response)
             of_test.extend(f"{request.method} {request.path_info} {response.status_code}: {each}" for each in found)
         return response
 
     return middleware
+
+
+def wait_until_answered() -> None:
+    """Wait until no request is being answered: one that nobody waits for any more still reads the database."""
+    with _changed:
+        assert _changed.wait_for(lambda: not _answering, PATIENCE_S), _answering
 
 
 def differences_of(request: HttpRequest, response: HttpResponseBase) -> Iterator[str]:
