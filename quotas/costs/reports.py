@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from portal.tenants.models import User
 from quotas.costs import comparison, steps, windows
@@ -30,6 +31,16 @@ class CostQuery:
     idle: IdleView | None = None
     is_compared: bool = False
 
+    def options(self) -> dict[str, Any]:
+        """Return what a question asks whatever its window is, as `visible_costs` and `visible_question` take it."""
+        return {
+            "idle": self.idle,
+            "step": self.step,
+            "calendar": self.calendar,
+            "where": self.where,
+            "metric": self.metric,
+        }
+
 
 def report(user: User, query: CostQuery, now: datetime, readings: Readings | None = None) -> Costs:
     """Return the costs that `user` may see, as of `now`; those of two windows in twice as many queries. Answers with
@@ -44,15 +55,4 @@ def report(user: User, query: CostQuery, now: datetime, readings: Readings | Non
 
 
 def _costs(user: User, query: CostQuery, window: Window, now: datetime, readings: Readings | None = None) -> Costs:
-    return visible_costs(
-        user,
-        window,
-        query.keys,
-        idle=query.idle,
-        step=query.step,
-        calendar=query.calendar,
-        where=query.where,
-        metric=query.metric,
-        now=now,
-        readings=readings,
-    )
+    return visible_costs(user, window, query.keys, now=now, readings=readings, **query.options())

@@ -71,17 +71,7 @@ def rows(user: User, query: CostQuery, now: datetime) -> Iterator[CostRow]:
 
 
 def _question(user: User, query: CostQuery, window: Window, now: datetime) -> Question:
-    return selectors.visible_question(
-        user,
-        window,
-        query.keys,
-        idle=query.idle,
-        step=query.step,
-        calendar=query.calendar,
-        where=query.where,
-        metric=query.metric,
-        now=now,
-    )
+    return selectors.visible_question(user, window, query.keys, now=now, **query.options())
 
 
 def _compared(now: Iterator[list[CostRow]], before: Iterator[list[CostRow]], edges: Edges) -> Iterator[CostRow]:
