@@ -60,13 +60,14 @@ _HOURS = """
     SELECT cluster, start, flavor, category, offering, department, team, project, price, denominator, sum(amount)
     FROM metering_accounthour GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 """
-_DAYS = """
-    INSERT INTO metering_daytotal
+_ADDED_UP = """
+    INSERT INTO metering_{period}total
         (cluster, start, flavor, category, offering, department, team, project, price, denominator, amount)
-    SELECT cluster, date_trunc('day', start, 'UTC'), flavor, category, offering, department, team, project, price,
+    SELECT cluster, date_trunc('{period}', start, 'UTC'), flavor, category, offering, department, team, project, price,
            denominator, sum(amount)
-    FROM metering_hourtotal GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    FROM metering_{part}total GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 """
+_DAYS, _MONTHS = _ADDED_UP.format(period="day", part="hour"), _ADDED_UP.format(period="month", part="day")
 _ROLLED_UP = """
     INSERT INTO metering_rolleduphour (cluster, hour, rolled_up_at)
     SELECT 'local', %(start)s::timestamptz + hour * interval '1 hour', %(end)s
@@ -79,6 +80,6 @@ def fill(start: datetime, days: int, nodes: int, price: str) -> None:
     these days may be in the database.
     """
     values = {"start": start, "end": start + days * DAY, "hours": days * 24, "nodes": nodes, "price": price}
-    for statement in (_CAPACITY, _USAGE, _ACCOUNTS, _HOURS, _DAYS, _ROLLED_UP):
+    for statement in (_CAPACITY, _USAGE, _ACCOUNTS, _HOURS, _DAYS, _MONTHS, _ROLLED_UP):
         execute(statement, values)
     execute("ANALYZE metering_capacityinterval, metering_usageinterval, metering_accounthour, metering_hourtotal")

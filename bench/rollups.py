@@ -25,7 +25,7 @@ from quotas.costs.rating import Window
 from quotas.costs.steps import Step
 from tests.support.fleet import fleet
 
-TABLES = ("usageinterval", "hourtotal", "daytotal", "accounthour")
+TABLES = ("usageinterval", "hourtotal", "daytotal", "monthtotal", "accounthour")
 LEDGER_ROWS = 1_000_000
 """The most rows of usage of which the sums are also read from the ledger alone."""
 AFTER = END + timedelta(days=1)

@@ -59,13 +59,14 @@ _HOURS = """
     WHERE start < %(last)s AND "end" > %(first)s AND "end" < %(last)s::timestamptz + interval '1 day'
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY 2
 """
-_DAYS = """
-    INSERT INTO metering_daytotal
+_ADDED_UP = """
+    INSERT INTO metering_{period}total
         (cluster, start, flavor, category, offering, department, team, project, price, denominator, amount)
-    SELECT cluster, date_trunc('day', start), flavor, category, offering, department, team, project, price, denominator,
-           sum(amount)
-    FROM metering_hourtotal GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY 2
+    SELECT cluster, date_trunc('{period}', start), flavor, category, offering, department, team, project, price,
+           denominator, sum(amount)
+    FROM metering_{part}total GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY 2
 """
+_DAYS, _MONTHS = _ADDED_UP.format(period="day", part="hour"), _ADDED_UP.format(period="month", part="day")
 _ROLLED_UP = """
     INSERT INTO metering_rolleduphour (cluster, hour, rolled_up_at)
     SELECT 'local', hour, hour
@@ -84,7 +85,9 @@ _ACCOUNTS = """
 
 
 def fill(rows: int) -> None:
-    """Make so many intervals of usage that begin in the year, evenly, and the roll-ups of all its hours and days."""
+    """Make so many intervals of usage that begin in the year, evenly, and the roll-ups of all its hours, days and
+    months.
+    """
     indexes = [index for index in execute(_INDEXES) if not index[0].endswith("_pkey")]
     for statement in _BARE:
         execute(statement)
@@ -97,7 +100,7 @@ def fill(rows: int) -> None:
     execute("ANALYZE metering_usageinterval")
     for first, last in pairwise(MONTHS):
         execute(_HOURS, {"first": first, "last": last})
-    for statement in (_DAYS, _ROLLED_UP, _ACCOUNTS):
+    for statement in (_DAYS, _MONTHS, _ROLLED_UP, _ACCOUNTS):
         execute(statement, bounds)
     for statement in _DONE:
         execute(statement)

@@ -16,6 +16,7 @@ from quotas.costs.models import (
     Bill,
     CapacityCostDay,
     CapacityCostHour,
+    CapacityCostMonth,
     NodeCost,
     NodeInterval,
     NodeTerm,
@@ -157,7 +158,7 @@ class SharedCostAdmin(ReadOnlyAdmin):
     list_filter = ("split",)
 
 
-@admin.register(CapacityCostHour, CapacityCostDay)
+@admin.register(CapacityCostHour, CapacityCostDay, CapacityCostMonth)
 class CapacityCostAdmin(ReadOnlyAdmin):
     list_display = ("start", "cluster", "flavor", "term", "part", "price", "denominator", "amount")
     list_filter = ("cluster", "part", "term")

@@ -8,24 +8,24 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Q, Sum
+from django.db.models import Q
 
 from portal.core import money
 from quotas.costs import node_costs, rates
-from quotas.costs.models import CapacityCostDay, CapacityCostHour, NodeCost, NodeInterval, NodeTerm
+from quotas.costs.models import CapacityCostHour, NodeCost, NodeInterval, NodeTerm
 from quotas.costs.node_costs import CostPart, Line, NodeSpan, Stated, StatedCost, StatedTerm, UnitSpan
 from quotas.costs.node_split import Weights
 from quotas.costs.node_terms import Term
 from quotas.costs.price_variance import PlaceCost
 from quotas.metering import rolled_up
-from quotas.metering.hours import DAY, HOUR
+from quotas.metering.hours import HOUR
 from quotas.metering.models import CapacityInterval
 from quotas.metering.parts import MICROSECONDS_PER_HOUR
 from quotas.metering.rolled_up import Rest
 
 PRICE_PLACES = 10
 COLUMNS = ("flavor", "term", "part", "price", "denominator")
-"""The columns by which the hours of a day are added up."""
+"""The columns by which the hours of a day are added up, and the days of a month."""
 _TOTALS = """
     SELECT step, total.cluster, total.flavor, total.part, total.price::text, total.denominator::text,
            sum(total.amount)::text
@@ -44,8 +44,7 @@ class Capacity(NamedTuple):
 
 def of_fleet(edges: Sequence[datetime], last: datetime, rest: Iterable[Rest]) -> list[PlaceCost]:
     """Return what capacity cost by step, between ``edges`` and until ``last``; ``rest`` is what is not rolled up."""
-    rows = (("day", CapacityCostDay), ("hour", CapacityCostHour))
-    totals = [_TOTALS.format(rows=rolled_up.totals(name, model._meta.db_table)) for name, model in rows]
+    totals = [_TOTALS.format(rows=rolled_up.totals(name, f"costs_capacitycost{name}")) for name in rolled_up.LEVELS]
     with connection.cursor() as cursor:
         cursor.execute(f"{rolled_up.PIECES} {'UNION ALL'.join(totals)}", rolled_up.bounds(edges, last))
         fetched = cursor.fetchall()
@@ -117,16 +116,6 @@ def replace_hours(cluster: str, hours: Sequence[datetime]) -> None:
             ),
             batch_size=1000,
         )
-
-
-def replace_day(cluster: str, day: datetime) -> None:
-    """Add up the hours of a day, all of which are rolled up."""
-    CapacityCostDay.objects.filter(cluster=cluster, start=day).delete()
-    of_day = CapacityCostHour.objects.filter(cluster=cluster, start__gte=day, start__lt=day + DAY).order_by()
-    CapacityCostDay.objects.bulk_create(
-        CapacityCostDay(cluster_id=cluster, start=day, amount=values.pop("added_up"), **values)
-        for values in of_day.values(*COLUMNS).annotate(added_up=Sum("amount"))
-    )
 
 
 def _row(cluster: str, hour: datetime, line: Line, amount: int) -> CapacityCostHour:

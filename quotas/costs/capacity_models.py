@@ -168,3 +168,10 @@ class CapacityCostDay(CapacityCost):
 
     class Meta(CapacityCost.Meta):
         indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="capacity_cost_day")]
+
+
+class CapacityCostMonth(CapacityCost):
+    """The days of a UTC month, added up; there is none until all its hours are rolled up."""
+
+    class Meta(CapacityCost.Meta):
+        indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="capacity_cost_month")]

@@ -114,7 +114,7 @@ def sums(edges: Sequence[datetime], keys: Sequence[str], where: Where, now: date
     condition, parameters = columns.condition(kept)
     words = {"columns": "".join(f", {columns.column(key)}" for key in keys), "conditions": f" AND {condition}"}
     with_days = {*keys, *filters.keys(kept)} <= columns.SHARED
-    rows = [rolled_up.DAYS, rolled_up.HOURS] if with_days else [rolled_up.ACCOUNTS]
+    rows = rolled_up.TOTALS if with_days else [rolled_up.ACCOUNTS]
     query = _QUERY.format(
         pieces=rolled_up.PIECES,
         crowding=crowded_gpus.CROWDING,

@@ -11,6 +11,7 @@ from quotas.costs.bill_models import Bill as Bill
 from quotas.costs.bill_models import SharedCost as SharedCost
 from quotas.costs.capacity_models import CapacityCostDay as CapacityCostDay
 from quotas.costs.capacity_models import CapacityCostHour as CapacityCostHour
+from quotas.costs.capacity_models import CapacityCostMonth as CapacityCostMonth
 from quotas.costs.capacity_models import NodeCost as NodeCost
 from quotas.costs.capacity_models import NodeInterval as NodeInterval
 from quotas.costs.capacity_models import NodeTerm as NodeTerm

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from quotas.costs.month_shares import Capacity, ClusterMonth, Factors, FixedCost
 from quotas.costs.node_costs import CostPart
 from quotas.costs.rating import MICROSECOND
 from quotas.metering import ledger_starts
+from quotas.metering.hours import month_of, next_month
 
 ZERO = Fraction(0)
 
@@ -38,7 +39,7 @@ class Months:
 def starts(start: datetime, end: datetime) -> list[datetime]:
     """Return the starts of the months that ``[start, end)`` touches, and the end of the last."""
     firsts = list(_month_starts(start, end))
-    return [*firsts, _next_month(firsts[-1])]
+    return [*firsts, next_month(firsts[-1])]
 
 
 def read(start: datetime, last: datetime, now: datetime, readings: Readings) -> Months | None:
@@ -67,14 +68,10 @@ def read(start: datetime, last: datetime, now: datetime, readings: Readings) -> 
 
 
 def _month_starts(start: datetime, last: datetime) -> Iterator[datetime]:
-    at = start.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    at = month_of(start)
     while at < last:
         yield at
-        at = _next_month(at)
-
-
-def _next_month(at: datetime) -> datetime:
-    return at.replace(year=at.year + at.month // 12, month=at.month % 12 + 1)
+        at = next_month(at)
 
 
 def _bills(months: Sequence[datetime]) -> dict[tuple[str, date], Fraction]:

@@ -22,20 +22,23 @@ from portal.core import clock, money
 from portal.core.locks import advisory_lock
 from quotas.catalog import versions
 from quotas.costs import capacity_costs, owned_idle, rates, rating
+from quotas.costs.models import CapacityCostDay, CapacityCostHour, CapacityCostMonth
 from quotas.costs.owned_idle import HeldSlices, QuotaHistory
 from quotas.costs.rates import PriceList
 from quotas.limits import history
 from quotas.metering import accounts, parts
 from quotas.metering.accounts import AccountKey
-from quotas.metering.hours import DAY, HOUR, day_of, hours_between
+from quotas.metering.hours import DAY, HOUR, day_of, hours_between, month_of, next_month
 from quotas.metering.models import (
     AccountHour,
     DayTotal,
     DirtyHour,
     ForeignUse,
     HourTotal,
+    MonthTotal,
     OwnedIdleDay,
     OwnedIdleHour,
+    OwnedIdleMonth,
     RolledUpHour,
     UsageInterval,
 )
@@ -47,11 +50,18 @@ SHARED = ("flavor", "category", "offering", "department", "team", "project", "pr
 OWNED = ("flavor", "department", "team", "price")
 """Those by which what is owned of the idle is."""
 OF_AN_HOUR: Sequence[Any] = (AccountHour, HourTotal, OwnedIdleHour)
-OF_A_DAY: Sequence[tuple[Any, Any, Sequence[str]]] = (
+AddedUp = Sequence[tuple[Any, Any, Sequence[str]]]
+"""Totals, those that they are added up from, and their columns but for the amount."""
+OF_A_DAY: AddedUp = (
     (DayTotal, HourTotal, SHARED),
     (OwnedIdleDay, OwnedIdleHour, OWNED),
+    (CapacityCostDay, CapacityCostHour, capacity_costs.COLUMNS),
 )
-"""Totals of a day, the totals of its hours, and their columns but for the amount."""
+OF_A_MONTH: AddedUp = (
+    (MonthTotal, DayTotal, SHARED),
+    (OwnedIdleMonth, OwnedIdleDay, OWNED),
+    (CapacityCostMonth, CapacityCostDay, capacity_costs.COLUMNS),
+)
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -165,7 +175,7 @@ def roll_up(cluster: str, start: datetime, end: datetime) -> None:
 
     1. The marks that are there now are deleted at the end. What the ledger gets meanwhile adds a mark of its own.
     2. All is one transaction, in which nobody else rolls up these hours.
-    3. A day is replaced too once all its hours are rolled up.
+    3. A day is replaced too once all its hours are rolled up, and then a month once all of its are.
     """
     hours = list(hours_between(start, end))
     with transaction.atomic(), ExitStack() as locks:
@@ -192,9 +202,14 @@ def roll_up(cluster: str, start: datetime, end: datetime) -> None:
             unique_fields=["hour", "cluster"],
             update_fields=["rolled_up_at"],
         )
+        months = set()
         for day in sorted({day_of(hour) for hour in hours}):
             locks.enter_context(advisory_lock("roll up day", cluster, day.isoformat()))
-            _replace_day(cluster, day)
+            if _add_up(OF_A_DAY, cluster, day, day + DAY):
+                months.add(month_of(day))
+        for month in sorted(months):
+            locks.enter_context(advisory_lock("roll up month", cluster, month.isoformat()))
+            _add_up(OF_A_MONTH, cluster, month, next_month(month))
         DirtyHour.objects.filter(pk__in=marks).delete()
 
 
@@ -225,15 +240,18 @@ def _totals(found: Iterable[AccountHour]) -> Iterator[HourTotal]:
         yield HourTotal(cluster_id=cluster, start=start, amount=amount, **dict(zip(SHARED, names, strict=True)))
 
 
-def _replace_day(cluster: str, day: datetime) -> None:
-    """Add up the hours of a day, if all are rolled up."""
-    if RolledUpHour.objects.filter(cluster=cluster, hour__gte=day, hour__lt=day + DAY).count() < DAY // HOUR:
-        return
-    for model, of_hours, names in OF_A_DAY:
-        model.objects.filter(cluster=cluster, start=day).delete()
-        of_day = of_hours.objects.filter(cluster=cluster, start__gte=day, start__lt=day + DAY).order_by()
-        totals = of_day.values(*names).annotate(added_up=Sum("amount"))
+def _add_up(models: AddedUp, cluster: str, start: datetime, end: datetime) -> bool:
+    """Replace the totals of the day, or month, ``[start, end)`` if all its hours are rolled up; return whether."""
+    if RolledUpHour.objects.filter(cluster=cluster, hour__gte=start, hour__lt=end).count() < (end - start) // HOUR:
+        return False
+    for model, of_parts, names in models:
+        model.objects.filter(cluster=cluster, start=start).delete()
+        within = of_parts.objects.filter(cluster=cluster, start__gte=start, start__lt=end).order_by()
         model.objects.bulk_create(
-            model(cluster_id=cluster, start=day, amount=values.pop("added_up"), **values) for values in totals
+            (
+                model(cluster_id=cluster, start=start, amount=values.pop("added_up"), **values)
+                for values in within.values(*names).annotate(added_up=Sum("amount"))
+            ),
+            batch_size=1000,
         )
-    capacity_costs.replace_day(cluster, day)
+    return True

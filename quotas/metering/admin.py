@@ -12,8 +12,10 @@ from quotas.metering.models import (
     ForeignUse,
     HoldUse,
     HourTotal,
+    MonthTotal,
     OwnedIdleDay,
     OwnedIdleHour,
+    OwnedIdleMonth,
     RecorderOutage,
     RolledUpHour,
     UsageInterval,
@@ -81,13 +83,13 @@ class AccountHourAdmin(ReadOnlyAdmin):
     search_fields = ("node", "name", "holder_id")
 
 
-@admin.register(HourTotal, DayTotal)
+@admin.register(HourTotal, DayTotal, MonthTotal)
 class TotalAdmin(ReadOnlyAdmin):
     list_display = ("start", "flavor", "category", "offering", "team", "project", "amount", "denominator", "price")
     list_filter = ("cluster", "flavor", "category", "team")
 
 
-@admin.register(OwnedIdleHour, OwnedIdleDay)
+@admin.register(OwnedIdleHour, OwnedIdleDay, OwnedIdleMonth)
 class OwnedIdleAdmin(ReadOnlyAdmin):
     list_display = ("start", "flavor", "department", "team", "amount", "price")
     list_filter = ("cluster", "flavor", "department", "team")

@@ -1,4 +1,4 @@
-"""Whole hours and days in UTC. Pure."""
+"""Whole hours, days and months in UTC. Pure."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,16 @@ def hour_of(moment: datetime) -> datetime:
 def day_of(moment: datetime) -> datetime:
     """Return the midnight at which the day of the moment begins."""
     return hour_of(moment).replace(hour=0)
+
+
+def month_of(moment: datetime) -> datetime:
+    """Return the midnight at which the month of the moment begins."""
+    return day_of(moment).replace(day=1)
+
+
+def next_month(month: datetime) -> datetime:
+    """Return the start of the month after the one that begins then."""
+    return month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
 
 
 def hours_between(start: datetime, end: datetime) -> Iterator[datetime]:

@@ -16,8 +16,10 @@ from quotas.metering.rollup_models import AccountHour as AccountHour
 from quotas.metering.rollup_models import DayTotal as DayTotal
 from quotas.metering.rollup_models import DirtyHour as DirtyHour
 from quotas.metering.rollup_models import HourTotal as HourTotal
+from quotas.metering.rollup_models import MonthTotal as MonthTotal
 from quotas.metering.rollup_models import OwnedIdleDay as OwnedIdleDay
 from quotas.metering.rollup_models import OwnedIdleHour as OwnedIdleHour
+from quotas.metering.rollup_models import OwnedIdleMonth as OwnedIdleMonth
 from quotas.metering.rollup_models import RolledUpHour as RolledUpHour
 from quotas.metering.units import FoundUnit, Unit, Value
 

@@ -4,7 +4,7 @@ A query that begins with ``PIECES`` has the parameters of ``bounds``. Step n is 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from quotas.metering import ledger_starts
-from quotas.metering.hours import DAY, day_of
+from quotas.metering.hours import DAY, day_of, month_of, next_month
 from quotas.metering.idle_owners import PARTS
 from quotas.metering.parts import MICROSECONDS_PER_HOUR, Category
 
@@ -24,51 +24,61 @@ MAX_REST = 7 * DAY
 MIDNIGHT = "timestamptz '2000-01-01 00:00:00+00'"
 """A midnight in UTC: days are counted from it, since all of them have 24 hours."""
 
-# An hour, or a day, is taken only if it is within one step; an hour of such a day is not taken once more. The rest of
-# each cluster is what lies between them, after the empty piece at the start.
+LEVELS = ("month", "day", "hour")
+"""What is rolled up: whole months, days and hours, of UTC. Totals of each are in a table of its own."""
+
+# A month, a day or an hour is taken only if it is within one step, a day only if its month is not taken, and an hour
+# only if its day is not. The rest of each cluster is what lies between them, after the empty piece at the start.
 # Marks come and go, so the planner often expects none: NOT IN reads them once, NOT EXISTS would once for each hour.
-# Totals are joined by spans: the adjoining days, or hours, of a step that the same clusters have rolled up. A row is
-# then compared with two bounds, and its step is not computed.
+# Totals are joined by spans: what adjoins in a step and the same clusters have rolled up. A row is then compared with
+# two bounds, and its step is not computed. What adjoins has the same end less the time of all up to it.
 _SPAN = """
     {name}_span AS MATERIALIZED (
         SELECT step, t0, t1, array_agg(cluster) AS clusters
         FROM (
-            SELECT step, cluster, min({name}) AS t0, max({name}) + interval '{length}' AS t1
+            SELECT step, cluster, min(t0) AS t0, max(t1) AS t1
             FROM (
-                SELECT *, {name} - row_number() OVER (PARTITION BY cluster, step ORDER BY {name}) * interval '{length}'
-                          AS adjoining
+                SELECT *, t1 - sum(t1 - t0) OVER (PARTITION BY cluster, step ORDER BY t0) AS adjoining
                 FROM rolled_up_{name}
-            ) AS numbered
+            ) AS summed
             GROUP BY step, cluster, adjoining
         ) AS span
         GROUP BY step, t0, t1
     )"""
-_DAY_SPAN, _HOUR_SPAN = _SPAN.format(name="day", length="24 hours"), _SPAN.format(name="hour", length="1 hour")
+_PIECE = "SELECT cluster, t0, t1 FROM rolled_up_{name} UNION ALL"
 _PIECES = """
     WITH clean_hour AS MATERIALIZED (
-        SELECT cluster, hour, date_bin(interval '24 hours', hour, {midnight}) AS day
+        SELECT cluster, hour AS t0, date_bin(interval '24 hours', hour, {midnight}) AS day
         FROM metering_rolleduphour
         WHERE hour >= %(first)s AND hour <= %(last)s::timestamptz - interval '1 hour'
               AND (cluster, hour) NOT IN (SELECT cluster, hour FROM metering_dirtyhour WHERE hour >= %(first)s)
     ),
-    rolled_up_day AS MATERIALIZED (
-        SELECT cluster, day, width_bucket(day, %(edges)s::timestamptz[]) AS step FROM clean_hour
+    clean_day AS MATERIALIZED (
+        SELECT cluster, day AS t0, date_trunc('month', day, 'UTC') AS month FROM clean_hour
         WHERE day = ANY(%(days)s::timestamptz[]) GROUP BY cluster, day HAVING count(*) = 24
     ),
+    rolled_up_month AS MATERIALIZED (
+        SELECT cluster, whole.t0, whole.t1, width_bucket(whole.t0, %(edges)s::timestamptz[]) AS step
+        FROM unnest(%(months)s::timestamptz[], %(month_ends)s::timestamptz[]) AS whole (t0, t1)
+        JOIN clean_day ON clean_day.month = whole.t0
+        GROUP BY cluster, whole.t0, whole.t1 HAVING count(*) * interval '24 hours' = whole.t1 - whole.t0
+    ),
+    rolled_up_day AS MATERIALIZED (
+        SELECT cluster, t0, t0 + interval '24 hours' AS t1, width_bucket(t0, %(edges)s::timestamptz[]) AS step
+        FROM clean_day WHERE (cluster, month) NOT IN (SELECT cluster, t0 FROM rolled_up_month)
+    ),
     loose_hour AS MATERIALIZED (
-        SELECT cluster, hour FROM clean_hour WHERE (cluster, day) NOT IN (SELECT cluster, day FROM rolled_up_day)
+        SELECT cluster, t0, t0 + interval '1 hour' AS t1, width_bucket(t0, %(edges)s::timestamptz[]) AS step
+        FROM clean_hour WHERE (cluster, day) NOT IN (SELECT cluster, t0 FROM clean_day)
     ),
     rolled_up_hour AS MATERIALIZED (
-        SELECT cluster, hour, width_bucket(hour, %(edges)s::timestamptz[]) AS step FROM loose_hour
-        WHERE width_bucket(hour, %(edges)s::timestamptz[])
-              = width_bucket(hour + interval '1 hour' - interval '1 microsecond', %(edges)s::timestamptz[])
+        SELECT * FROM loose_hour
+        WHERE width_bucket(t1 - interval '1 microsecond', %(edges)s::timestamptz[]) = step
     ),
-    {day_span},
-    {hour_span},
+    {spans},
     piece AS (
-        SELECT cluster, day AS t0, day + interval '24 hours' AS t1 FROM rolled_up_day
-        UNION ALL SELECT cluster, hour, hour + interval '1 hour' FROM rolled_up_hour
-        UNION ALL SELECT slug, %(first)s::timestamptz, %(first)s::timestamptz FROM clusters_cluster
+        {rolled_up}
+        SELECT slug AS cluster, %(first)s::timestamptz AS t0, %(first)s::timestamptz AS t1 FROM clusters_cluster
     ),
     rest AS MATERIALIZED (
         SELECT * FROM (
@@ -78,7 +88,11 @@ _PIECES = """
         ) AS gap WHERE t0 < t1
     )
 """
-PIECES = _PIECES.format(midnight=MIDNIGHT, day_span=_DAY_SPAN, hour_span=_HOUR_SPAN)
+PIECES = _PIECES.format(
+    midnight=MIDNIGHT,
+    spans=",".join(_SPAN.format(name=name) for name in LEVELS),
+    rolled_up=" ".join(_PIECE.format(name=name) for name in LEVELS),
+)
 # OFFSET 0 has each span look for its rows. Without it PostgreSQL may read all that a filter keeps, and then join them
 # with no span at all.
 _TOTALS_OF = """
@@ -92,14 +106,13 @@ _TOTALS_OF = """
 
 
 def totals(name: str, table: str) -> str:
-    """Return the FROM of a query that begins with ``PIECES``: ``total``, the rows of a table that has a row for each
-    "hour" or "day" that is rolled up, and ``step``.
+    """Return the FROM of a query that begins with ``PIECES``: ``total``, the rows of a table of totals by "month",
+    "day" or "hour" for what is read of this level, and ``step``.
     """
     return _TOTALS_OF.format(name=name, table=table)
 
 
-DAYS = totals("day", "metering_daytotal")
-HOURS = totals("hour", "metering_hourtotal")
+TOTALS = [totals(name, f"metering_{name}total") for name in LEVELS]
 ACCOUNTS = totals("hour", "metering_accounthour")
 
 # What is owned is also taken off what has no owner, so that the idle of a flavor stays what it is.
@@ -169,16 +182,32 @@ class Rest(NamedTuple):
 def bounds(edges: Sequence[datetime], last: datetime, *, with_days: bool = True) -> dict[str, Any]:
     """Return the parameters of ``PIECES`` for the time between ``edges``, moments in order, and until ``last``.
 
-    ``days`` are the UTC days within one step, of which the totals may be read.
+    ``days`` are the UTC days within one step, of which the totals may be read, and ``months`` the UTC months.
     """
     first, last = edges[0], min(last, edges[-1])
-    day, days = day_of(first), []
-    while with_days and day + DAY <= last:
-        step = bisect_right(edges, day)
-        if step and bisect_left(edges, day + DAY) == step:
-            days.append(day)
-        day += DAY
-    return {"edges": list(edges), "first": first, "last": last, "days": days}
+    days, months = dict[datetime, datetime](), dict[datetime, datetime]()
+    if with_days:
+        days = dict(_within_one_step(edges, last, day_of(first), lambda day: day + DAY))
+        months = dict(_within_one_step(edges, last, month_of(first), next_month))
+    return {
+        "edges": list(edges),
+        "first": first,
+        "last": last,
+        "days": list(days),
+        "months": list(months),
+        "month_ends": list(months.values()),
+    }
+
+
+def _within_one_step(
+    edges: Sequence[datetime], last: datetime, start: datetime, following: Callable[[datetime], datetime]
+) -> Iterator[tuple[datetime, datetime]]:
+    """Yield the periods from ``start`` on of which each ends where the ``following`` one begins, until ``last``."""
+    while (end := following(start)) <= last:
+        step = bisect_right(edges, start)
+        if step and bisect_left(edges, end) == step:
+            yield start, end
+        start = end
 
 
 def of_fleet(
@@ -189,8 +218,8 @@ def of_fleet(
     """
     by_node = detail == Detail.NODE
     node = "total.node" if by_node else "''::text"
-    of_parts = [_TOTALS.format(rows=rows, node=node) for rows in ([ACCOUNTS] if by_node else [DAYS, HOURS])]
-    for name in ("day", "hour") if detail == Detail.OWNER else ():
+    of_parts = [_TOTALS.format(rows=rows, node=node) for rows in ([ACCOUNTS] if by_node else TOTALS)]
+    for name in LEVELS if detail == Detail.OWNER else ():
         of_parts.append(_OWNED.format(rows=totals(name, _OWNED_OF.format(name=name)), parts=PARTS))
     query = _FLEET.format(pieces=PIECES, totals="".join(of_parts))
     with connection.cursor() as cursor:

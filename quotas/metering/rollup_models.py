@@ -1,4 +1,4 @@
-"""Roll-ups of the ledger: what each account, and each team and project, had in an hour and in a day.
+"""Roll-ups of the ledger: what each account, and each team and project, had in an hour, a day and a month.
 
 They are computed from the ledger (``quotas.costs.rollups``) and replaced when it changes, so they are not append-only.
 An amount is whole: GPU-microseconds, times the denominator of the part of a GPU. Money is never stored.
@@ -75,6 +75,13 @@ class DayTotal(Rollup):
         indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="day_total")]
 
 
+class MonthTotal(Rollup):
+    """The days of a UTC month, added up; there is none until all its hours are rolled up."""
+
+    class Meta(Rollup.Meta):
+        indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="month_total")]
+
+
 class OwnedIdle(models.Model):
     """Whose unused quota idle GPUs were in the period from ``start`` on: a team's, or with an empty team its
     department's own (``quotas.metering.idle_owners``). What no row has of the idle is the platform's.
@@ -112,6 +119,13 @@ class OwnedIdleDay(OwnedIdle):
 
     class Meta(OwnedIdle.Meta):
         indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="owned_idle_day")]
+
+
+class OwnedIdleMonth(OwnedIdle):
+    """The days of a UTC month, added up; as ``MonthTotal``."""
+
+    class Meta(OwnedIdle.Meta):
+        indexes: ClassVar = [models.Index(fields=("start", "cluster"), name="owned_idle_month")]
 
 
 class RolledUpHour(models.Model):

@@ -50,10 +50,11 @@ def test_every_model_has_its_page():
         *("Limit", "LimitUse", "QueuePolicy", "QuotaChange", "WeightChange", "Price"),
         *("UsageInterval", "CapacityInterval", "ForeignUse", "HoldUse", "BalanceProof"),
         *("Correction", "RecorderOutage", "ClockSkew"),
-        *("NodeCost", "NodeTerm", "NodeInterval", "CapacityCostHour", "CapacityCostDay", "Bill", "SharedCost"),
+        *("NodeCost", "NodeTerm", "NodeInterval", "CapacityCostHour", "CapacityCostDay"),
+        *("CapacityCostMonth", "Bill", "SharedCost"),
         "SavedView",
-        *("AccountHour", "HourTotal", "DayTotal", "RolledUpHour", "DirtyHour"),
-        *("OwnedIdleHour", "OwnedIdleDay"),
+        *("AccountHour", "HourTotal", "DayTotal", "MonthTotal", "RolledUpHour", "DirtyHour"),
+        *("OwnedIdleHour", "OwnedIdleDay", "OwnedIdleMonth"),
     }
 
 

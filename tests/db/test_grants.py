@@ -37,8 +37,10 @@ from quotas.metering.models import (
     DirtyHour,
     ForeignUse,
     HourTotal,
+    MonthTotal,
     OwnedIdleDay,
     OwnedIdleHour,
+    OwnedIdleMonth,
     RolledUpHour,
     UsageInterval,
 )
@@ -117,7 +119,8 @@ def execute(own: psycopg.Connection, statement: str, table: str, column: str = "
 
 def test_every_table_of_the_ledger_is_append_only():
     """Proofs and roll-ups are no part of it: they are computed from it, and anew when it changes. Nor are clocks."""
-    rolled_up = {AccountHour, HourTotal, DayTotal, OwnedIdleHour, OwnedIdleDay, RolledUpHour, DirtyHour}
+    rolled_up = {AccountHour, HourTotal, DayTotal, MonthTotal, RolledUpHour, DirtyHour}
+    rolled_up |= {OwnedIdleHour, OwnedIdleDay, OwnedIdleMonth}
     ledger = set(apps.get_app_config("metering").get_models()) - rolled_up - {BalanceProof, ClockSkew}
     assert {model._meta.db_table for model in ledger | {Price}} <= UPDATABLE.keys()
 
