@@ -1,5 +1,6 @@
 """Converts between rows and specs."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from allocations.models import Allocation
 COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not in ("project", "offering"))
 DOCUMENTS = tuple((each.name, each.type) for each in fields_of(AllocationSpec) if hasattr(each.type, "from_json"))
 """Columns with JSON, and the class that each is read as; empty ones are the default."""
+_KEPT = "_kept_spec"
 
 
 def rows() -> QuerySet[Allocation]:
@@ -53,8 +55,23 @@ def columns(requested: AllocationSpec) -> dict[str, Any]:
     return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
 
 
+def keep_specs(found: Iterable[Allocation]) -> None:
+    """Have ``resolved_spec`` make the spec of each of these rows once: for those who ask often and change none."""
+    for row in found:
+        vars(row)[_KEPT] = None
+
+
 def resolved_spec(row: Allocation) -> ResolvedSpec:
     """Return the row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
+    kept: ResolvedSpec | None = vars(row).get(_KEPT)
+    if kept is None:
+        kept = _resolved_spec(row)
+        if _KEPT in vars(row):
+            vars(row)[_KEPT] = kept
+    return kept
+
+
+def _resolved_spec(row: Allocation) -> ResolvedSpec:
     project, offering, requested = row.project, row.offering, spec(row)
     built, affinity = requested.claim.built if requested.claim else None, DeviceAffinity.from_json(row.device_affinity)
     return ResolvedSpec(

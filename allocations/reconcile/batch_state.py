@@ -1,26 +1,34 @@
-"""Reads what the database has of the objects of a batch of observations, and of their allocations, in one statement."""
+"""Reads what the database has of the objects of a batch of observations, and of their allocations, in one statement,
+and keeps what is to be written of them.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from allocations.cluster.kinds import Observation
-from allocations.domain.objects import Ref, Snapshot
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed_facts import quota_facts
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, MirrorObject
-from allocations.reconcile import change_targets, mirror, watch_epoch
+from allocations.reconcile import mirror, mirror_rows, watch_epoch
 from allocations.reconcile.engine import applied as applied_objects
 from allocations.reconcile.mirror_change import Change
-from portal.core.reading import Columns, Rows, read_tables
+from portal.core.any_of import AnyOf
+from portal.core.reading import NO_ROWS, Columns, Compiled, Prepared, Rows, read_tables
+from portal.core.writing import WriteStatement, write_rows
 
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 """Kinds that show whether a slice is held (``allocations.cluster.backends``); a lease only reserves."""
-MAX_HOLDS = 20
+MAX_HOLDS = 100
 """The holds of so many allocations are read together; those of more, as of a list, one by one as they change."""
+MAX_UNWRITTEN = 50
+"""So many rows are written at once. What a ResourceSlice publishes may be 100 KiB."""
 Name = tuple[str, str]
 """Namespace and name of an allocation."""
+APPLIED = ("target", *applied_objects.COLUMNS)
 
 
 @dataclass
@@ -29,33 +37,73 @@ class BatchState:
 
     ``rows`` are the mirror's, of which times are left out; ``applied`` are the records of what the portal applied.
     ``holders`` are the allocations that the observations refer to: of each name the live one, else the one that ended
-    last.
+    last; without what a spec needs, unless an observation shows holds.
+
+    Rows are written together with what else the batch writes last (``unwritten``), or with ``write`` before something
+    reads the mirror.
     """
 
     cluster: str
     rows: dict[Ref, MirrorObject | None]
     applied: Mapping[Ref, AppliedObject]
     holders: dict[Name, Allocation]
+    _holders: Prepared
     _names: set[Name]
     _shown: set[Name] = field(default_factory=set)
-    _holds: dict[str, Snapshot] = field(default_factory=dict)
+    _holds: dict[str, dict[Ref, ObservedObject]] = field(default_factory=dict)
+    _unwritten: dict[Ref, MirrorObject | None] = field(default_factory=dict)
 
     def read_holders_of(self, changes: Iterable[Change]) -> None:
-        """Read the allocations that the mirror's rows refer to and the observations do not. At most one query."""
-        names = {(c.new.ref.namespace, name) for c in changes if c.is_relevant for name in c.allocations} - self._names
-        if names:
-            self.holders |= _by_name(_holders(self.cluster, names), names)
+        """Read the allocations that the mirror's rows refer to and the observations do not, and what shows their holds.
+        At most one query.
+        """
+        changes = [change for change in changes if change.is_relevant]
+        names = _names_of(changes) - self._names
+        show = _names_of(change for change in changes if change.new.ref.kind in SHOW_HOLDS) - self._shown
+        if not _are_read_together(show, (change.new for change in changes)):
+            show = set()
+        if names or show:
+            rows, objects = read_tables(_of_names(self._holders, self.cluster, names), _holds(self.cluster, show))
+            self.holders |= _by_name(rows, names)
+            self.keep_holds(show, objects)
+
+    def keep_holds(self, names: Collection[Name], objects: Iterable[Sequence[Any]]) -> None:
+        """Take the objects as all that show the holds of allocations with these names."""
+        self._shown.update(names)
+        for namespace, _ in names:
+            self._holds.setdefault(namespace, {})
+        for one in map(mirror.object_of_values, objects):
+            self._holds[one.ref.namespace][one.ref] = one
 
     def wrote(self, ref: Ref, row: MirrorObject | None) -> None:
         """Take the row as the object's present one; None if it is deleted."""
-        self.rows[ref] = row
         if (holds := self._holds.get(ref.namespace)) is not None:
-            self._holds[ref.namespace] = holds.with_object(ref, mirror.observed_object(row) if row else None)
+            holds.pop(ref, None)
+            if row is not None:
+                holds[ref] = mirror.observed_object(row)
+        if row is not None or self.rows.get(ref) is not None:
+            self._unwritten[ref] = row
+        self.rows[ref] = row
+        if len(self._unwritten) >= MAX_UNWRITTEN:
+            self.write()
+
+    def unwritten(self) -> list[WriteStatement]:
+        """Return the statements that write the rows that are not written yet."""
+        return list(mirror_rows.writes(self.cluster, self._unwritten))
+
+    def write(self) -> None:
+        """Write these rows now. At most one statement."""
+        if self._unwritten:
+            write_rows([], *self.unwritten())
+            self._unwritten.clear()
 
     def holds(self, namespace: str, allocations: Sequence[Allocation]) -> Snapshot:
-        """Return what ``mirror.of_allocations`` returns; no query if the batch shows holds of these allocations."""
+        """Return what ``mirror.of_allocations`` returns, but for positions; no query if the batch shows holds of these
+        allocations.
+        """
         if {(namespace, row.name) for row in allocations} <= self._shown:
-            return self._holds[namespace].filtered(mirror.selector_of(allocations))
+            return Snapshot(filter(mirror.selector_of(allocations), self._holds[namespace].values()))
+        self.write()
         return mirror.of_allocations(self.cluster, namespace, allocations)
 
 
@@ -65,36 +113,29 @@ def read(cluster: str, observations: Sequence[Observation], epoch: int | None = 
     With ``epoch``, keep others from writing the mirror until the transaction ends; raises EpochOver if it is over.
     """
     refs = {o.ref for o in observations}
-    kinds, namespaces, object_names = ({ref[part] for ref in refs} for part in range(3))
-    columns, record_columns = ("pk", *mirror.COLUMNS), ("target", *applied_objects.COLUMNS)
     names = {(o.ref.namespace, name) for o in observations for name in _named(o)}
     show = {(o.ref.namespace, name) for o in observations if o.ref.kind in SHOW_HOLDS for name in _named(o)}
-    with_holds = 0 < len(show) <= MAX_HOLDS and all(o.live for o in observations)
-    # Of names alone it would be the objects of all projects: many have one name in every namespace.
-    rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, namespace__in=namespaces, name__in=object_names)
-    found, recorded, holders, epochs, *holds = read_tables(
-        Columns(rows, columns),
-        Columns(change_targets.applied_objects(cluster, refs), record_columns),
-        Rows(_holders(cluster, names)),
+    if not _are_read_together(show, observations):
+        show = set()
+    holders_of = _WITH_SPECS if any(ref.kind in SHOW_HOLDS for ref in refs) else _WITHOUT_SPECS
+    found, recorded, holders, epochs, objects = read_tables(
+        *_of_refs(cluster, refs),
+        _of_names(holders_of, cluster, names),
         watch_epoch.part(cluster, epoch),
-        *(_parts_of_holds(cluster, show) if with_holds else ()),
+        _holds(cluster, show),
     )
     watch_epoch.require(epoch, epochs)
-    mirrored = (MirrorObject(cluster_id=cluster, **dict(zip(columns, values, strict=True))) for values in found)
-    applied = (AppliedObject(**dict(zip(record_columns, values, strict=True))) for values in recorded)
+    mirrored = (MirrorObject(cluster_id=cluster, **dict(zip(mirror.COLUMNS, values, strict=True))) for values in found)
+    applied = (AppliedObject(**dict(zip(APPLIED, values, strict=True))) for values in recorded)
     state = BatchState(
         cluster,
         {ref: row for row in mirrored if (ref := Ref(row.kind, row.namespace, row.name)) in refs},
         {Ref(record.kind, record.namespace, record.name): record for record in applied},
         _by_name(holders, names),
+        holders_of,
         names,
     )
-    if with_holds:
-        state._shown = show
-        objects, positions = holds
-        for namespace in {namespace for namespace, _ in show}:
-            own = [values for values in objects if values[1] == namespace]
-            state._holds[namespace] = mirror.of_parts(own, positions)
+    state.keep_holds(show, objects)
     return state
 
 
@@ -104,20 +145,79 @@ def _named(observation: Observation) -> set[str]:
     return {observation.allocation, *slices} - {""}
 
 
-def _holders(cluster: str, names: Collection[Name]) -> QuerySet[Allocation]:
-    return spec_of_row.of_names(spec_of_row.rows().filter(_is_named(cluster, names)))
+def _names_of(changes: Iterable[Change]) -> set[Name]:
+    return {(change.new.ref.namespace, name) for change in changes for name in change.allocations}
 
 
-def _is_named(cluster: str, names: Collection[Name]) -> Q:
-    """Return the condition for allocations with these names, and perhaps one's name in another's namespace."""
-    namespaces, own_names = {namespace for namespace, _ in names}, {name for _, name in names}
-    return Q(project__cluster=cluster, project__namespace__in=namespaces, name__in=own_names)
+def _are_read_together(names: Collection[Name], observations: Iterable[Observation]) -> bool:
+    """Return whether what shows the holds of these allocations is read before the observations are recorded."""
+    return len(names) <= MAX_HOLDS and all(observation.live for observation in observations)
+
+
+def _holds(cluster: str, names: Collection[Name]) -> Compiled:
+    """Return what to read of the objects that show the holds of allocations with these names."""
+    return mirror.part_of_labels(cluster, *_columns(names)) if names else NO_ROWS
+
+
+def _columns(rows: Collection[tuple[str, ...]]) -> list[list[str]]:
+    """Return the different values of each column; there is at least one row."""
+    return [list(set(column)) for column in zip(*rows, strict=True)]
+
+
+def _of_refs(cluster: str, refs: Collection[Ref]) -> list[Compiled]:
+    """Return what to read of the objects with these references, and of the records of what was applied of them and of
+    their status (``Workload/status``): objects with one's kind, another's namespace, and another's name too.
+    """
+    kinds, namespaces, names = _columns(refs)
+    records = [*kinds, *(f"{kind}/status" for kind in kinds)]
+    return _OBJECTS.of(cluster=cluster, kinds=kinds, records=records, namespaces=namespaces, names=names)
+
+
+def _parts_of_refs(
+    cluster: str, kinds: Collection[str], records: Collection[str], namespaces: Collection[str], names: Collection[str]
+) -> list[Columns]:
+    # Of names alone it would be the objects of all projects: many have one name in every namespace.
+    where = AnyOf("namespace", namespaces), AnyOf("name", names)
+    return [
+        Columns(MirrorObject.objects.filter(AnyOf("kind", kinds), *where, cluster=cluster), mirror.COLUMNS),
+        Columns(AppliedObject.objects.filter(AnyOf("kind", records), *where, cluster=cluster), APPLIED),
+    ]
+
+
+_OBJECTS = Prepared(
+    _parts_of_refs,
+    cluster="cluster of a prepared statement",
+    kinds=("kind of it",),
+    records=("kind of its record",),
+    namespaces=("namespace of it",),
+    names=("name of it",),
+)
+
+
+def _of_names(holders: Prepared, cluster: str, names: Collection[Name]) -> Compiled:
+    """Return what to read of the allocations with these names, and perhaps one's name in another's namespace."""
+    if not names:
+        return NO_ROWS
+    namespaces, own_names = _columns(names)
+    return holders.of(cluster=cluster, namespaces=namespaces, names=own_names)[0]
+
+
+def _prepared_holders(rows: QuerySet[Allocation]) -> Prepared:
+    def parts(cluster: str, namespaces: Collection[str], names: Collection[str]) -> list[Rows]:
+        where = AnyOf("project__namespace", namespaces), AnyOf("name", names)
+        return [Rows(spec_of_row.of_names(rows.filter(*where, project__cluster=cluster)))]
+
+    examples = {"cluster": "cluster of a prepared statement", "namespaces": ("namespace of it",), "names": ("name",)}
+    return Prepared(parts, **examples)
+
+
+_WITH_SPECS = _prepared_holders(spec_of_row.rows())
+_WITHOUT_SPECS = _prepared_holders(
+    Allocation.objects.select_related("project").only("name", "ended_at", "project__namespace")
+)
 
 
 def _by_name(rows: Iterable[Allocation], names: Collection[Name]) -> dict[Name, Allocation]:
-    return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}
-
-
-def _parts_of_holds(cluster: str, names: Collection[Name]) -> tuple[Columns, Columns]:
-    namespaces = {namespace for namespace, _ in names}
-    return mirror.parts_of_allocations(cluster, namespaces, Allocation.objects.filter(_is_named(cluster, names)))
+    found = {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}
+    spec_of_row.keep_specs(found.values())
+    return found

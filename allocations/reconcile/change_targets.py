@@ -1,8 +1,6 @@
 """Finds the targets to reconcile after a change of the mirror, besides the allocations that the change concerns."""
 
-from collections.abc import Collection, Container, Iterable, Mapping
-
-from django.db.models import QuerySet
+from collections.abc import Container, Iterable, Mapping
 
 from allocations.cluster.kinds import INVENTORY, Kind
 from allocations.domain.allocation_spec import LeaseRecord
@@ -13,13 +11,6 @@ from allocations.reconcile import mirror
 from allocations.reconcile.mirror_change import Change
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
-
-
-def applied_objects(cluster: str, refs: Collection[Ref]) -> QuerySet[AppliedObject]:
-    """Return the records of applied objects, and of their status (``Workload/status``)."""
-    kinds = {kind for ref in refs for kind in (ref.kind, f"{ref.kind}/status")}
-    namespaces, names = {ref.namespace for ref in refs}, {ref.name for ref in refs}
-    return AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, namespace__in=namespaces, name__in=names)
 
 
 def is_own_write(change: Change, applied: Mapping[Ref, AppliedObject]) -> bool:

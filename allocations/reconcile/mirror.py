@@ -18,8 +18,9 @@ from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed_facts import pod_facts
 from allocations.models import Allocation, MirrorObject, WatchState
 from portal.core import clock
+from portal.core.any_of import AnyOf
 from portal.core.errors import Retryable
-from portal.core.reading import Columns, read_tables
+from portal.core.reading import Columns, Compiled, Prepared, read_tables
 from portal.tenants.models import Project
 
 SHARED = ("ResourceQuota", "GpuProject", "Namespace")
@@ -53,13 +54,14 @@ def leases_seen_at() -> dict[str, datetime]:
 
 POSITION = ("kind", "resource_version", "synced_at")
 COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "digest", "allocation", "deleting", "facts")
+_HOLD_CLASS = Concat(Value(names.HOLD_SLOT), "number", output_field=TextField())
 
 
 def observed_object(row: MirrorObject) -> ObservedObject:
-    return _of_values(attrgetter(*COLUMNS)(row))
+    return object_of_values(attrgetter(*COLUMNS)(row))
 
 
-def _of_values(values: Sequence[Any]) -> ObservedObject:
+def object_of_values(values: Sequence[Any]) -> ObservedObject:
     """Return the object with these values of COLUMNS."""
     return ObservedObject(Ref(*values[:3]), *values[3:])
 
@@ -79,12 +81,18 @@ def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns
 
 def of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]] = ()) -> Snapshot:
     """Return the Snapshot from what was read of the parts of objects and positions."""
-    return Snapshot(map(_of_values, objects), {kind: version for kind, version, _ in positions})
+    return Snapshot(map(object_of_values, objects), {kind: version for kind, version, _ in positions})
 
 
 def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
-    """Return the objects of some allocations of a namespace, all pods of their classes, and the shared objects."""
-    return _snapshot(cluster, _of_allocations(cluster, namespace, allocations))
+    """Return the objects of some allocations of a namespace, all pods of their classes, and the shared objects; one
+    query.
+    """
+    allocations = list(allocations)
+    labels, classes = [row.name for row in allocations], _classes(allocations)
+    return of_parts(
+        *read_tables(*_OF_ALLOCATIONS.of(cluster=cluster, namespace=namespace, labels=labels, classes=classes))
+    )
 
 
 def parts_of_allocation(cluster: str, id_: UUID | str) -> tuple[Columns, Columns]:
@@ -101,17 +109,48 @@ def parts_of_allocations(
     """Return what to read for a Snapshot of some allocations of some namespaces, all pods of their classes, and the
     shared objects.
     """
-    hold_class = Concat(Value(names.HOLD_SLOT), "number", output_field=TextField())
-    classes = allocations.exclude(number=None).values(hold_class=hold_class)
+    classes = allocations.exclude(number=None).values(hold_class=_HOLD_CLASS)
     own = Q(allocation__in=Subquery(allocations.values("name"))) | Q(kind="Pod", pod_class__in=Subquery(classes))
     rows = of_cluster(cluster).annotate(pod_class=KT("facts__class"))
     return _parts(cluster, rows.filter(Q(namespace__in=namespaces) & (own | Q(kind__in=SHARED))))
 
 
-def _of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> QuerySet[MirrorObject]:
-    allocations = list(allocations)
-    own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=_classes(allocations))
-    return of_cluster(cluster).filter(Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
+def _of_allocations(
+    cluster: str, namespace: str, labels: Collection[str], classes: Collection[str]
+) -> tuple[Columns, Columns]:
+    own = Q(AnyOf("allocation", labels)) | Q(AnyOf("pod_class", classes), kind="Pod")
+    rows = of_cluster(cluster).annotate(pod_class=KT("facts__class"))
+    return _parts(cluster, rows.filter(Q(namespace=namespace) & (own | Q(kind__in=SHARED))))
+
+
+_OF_ALLOCATIONS = Prepared(
+    _of_allocations,
+    cluster="cluster of a prepared statement",
+    namespace="namespace of it",
+    labels=("label of it",),
+    classes=("class of it",),
+)
+
+
+def part_of_labels(cluster: str, namespaces: Collection[str], labels: Collection[str]) -> Compiled:
+    """Return what to read of the objects that ``of_allocations`` selects, before the allocations are read, and perhaps
+    those of one's name in another's namespace.
+    """
+    return _OF_LABELS.of(cluster=cluster, namespaces=list(namespaces), labels=list(labels))[0]
+
+
+def _of_labels(cluster: str, namespaces: Collection[str], labels: Collection[str]) -> list[Columns]:
+    named = AnyOf("project__namespace", namespaces), AnyOf("name", labels)
+    allocations = Allocation.objects.filter(*named, project__cluster=cluster, number__isnull=False)
+    classes = allocations.order_by().values(hold_class=_HOLD_CLASS)
+    own = Q(AnyOf("allocation", labels)) | Q(kind="Pod", pod_class__in=Subquery(classes))
+    rows = of_cluster(cluster).annotate(pod_class=KT("facts__class"))
+    return [Columns(rows.filter(AnyOf("namespace", namespaces), own | Q(kind__in=SHARED)), COLUMNS)]
+
+
+_OF_LABELS = Prepared(
+    _of_labels, cluster="cluster of a prepared statement", namespaces=("namespace of it",), labels=("label of it",)
+)
 
 
 def selector_of(allocations: Iterable[Allocation]) -> Callable[[ObservedObject], bool]:

@@ -5,7 +5,7 @@ the watcher lists again and repeats the batch. An observation has the object's r
 changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -17,14 +17,17 @@ from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import Kind, Observation
 from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
-from allocations.reconcile import batch_state, change_targets, mirror
+from allocations.reconcile import batch_state, change_targets, mirror, mirror_rows
 from allocations.reconcile.batch_state import SHOW_HOLDS, BatchState
 from allocations.reconcile.engine.plan import DELETED
 from allocations.reconcile.metering import capacity_ledger, foreign_use, hold_use, job_ledger, ledger, pod_ends
+from allocations.reconcile.metering.capacity_ledger import SHOW_CAPACITY
 from allocations.reconcile.metering.foreign_use import Snapshots, UseChange
 from allocations.reconcile.mirror_change import Change, with_kept_facts
+from allocations.reconcile.mirror_rows import Position
 from allocations.reconcile.usage_pace import UsagePace
 from allocations.reconcile.watch_epoch import EpochOver
+from portal.core.writing import write_rows
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -32,17 +35,6 @@ from quotas.metering import outages
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
-SYNC = """
-    WITH epoch AS (
-        SELECT FROM allocations_watchepoch WHERE cluster_id = %(cluster)s AND number = %(epoch)s FOR UPDATE
-    )
-    INSERT INTO allocations_watchstate (cluster_id, kind, resource_version, synced_at)
-    SELECT %(cluster)s, state.*
-    FROM unnest(%(kinds)s::text[], %(revisions)s::bigint[], %(times)s::timestamptz[]) AS state
-    WHERE %(epoch)s::int IS NULL OR EXISTS (SELECT FROM epoch)
-    ON CONFLICT (cluster_id, kind) DO UPDATE
-    SET resource_version = excluded.resource_version, synced_at = excluded.synced_at
-"""
 BATCH_SIZE = 500
 """Number of objects of a list that are recorded at once."""
 SHOW_LEDGER = SHOW_HOLDS | {"Workload", "Node", "ResourceSlice"}
@@ -54,14 +46,15 @@ def record_observations(
     observations: Sequence[Observation],
     usage: UsagePace | None = None,
     epoch: int | None = None,
+    positions: Sequence[Position] = (),
     *,
     is_first: bool = False,
 ) -> int:
     """Record a batch of observations in order; return how many changed fields that the portal reads.
 
     Nodes whose foreign use changes are left to ``usage`` to enqueue; without it they are counted at once. With
-    ``epoch``, others are kept from writing the mirror until the transaction ends. ``is_first`` says that nobody had
-    seen objects of their kind before.
+    ``epoch``, others are kept from writing the mirror until the transaction ends. ``positions`` are those up to which
+    the mirror is complete with these observations. ``is_first`` says that nobody had seen objects of their kind before.
 
     Raises EpochOver, with nothing recorded, if the epoch is over.
     """
@@ -79,10 +72,13 @@ def record_observations(
             change = Change(observation, rows.get(observation.ref))
             if change.is_stale or not change.is_relevant:
                 continue
-            state.wrote(observation.ref, _write(cluster, change))
+            state.wrote(observation.ref, _row(cluster, change))
             relevant.append(change)
-            job_ledger.record(cluster, observation, change.old)
-            if observation.live:
+            if job_ledger.concerns(observation, change.old):
+                state.write()
+                job_ledger.record(cluster, observation, change.old)
+            if observation.live and observation.ref.kind in SHOW_CAPACITY:
+                state.write()
                 capacity_ledger.record(cluster, [change])
             concerned = _concerned(change, holders)
             snapshots = _snapshots(state, change, concerned)
@@ -95,10 +91,12 @@ def record_observations(
         foreign_use.record(cluster, uses)
         for change in relevant:
             pod_ends.correct(cluster, change.new, change.old, _concerned(change, holders))
-        capacity_ledger.record(cluster, [change for change in relevant if not change.new.live])
+        if shown := [one for one in relevant if not one.new.live and one.new.ref.kind in SHOW_CAPACITY]:
+            state.write()
+            capacity_ledger.record(cluster, shown)
         affected |= change_targets.inventory_targets(cluster, relevant)
         affected |= change_targets.applied_object_targets(relevant, applied)
-        workqueue.enqueue(*affected)
+        _finish(state, affected, positions)
         if nodes := change_targets.nodes_with_other_use(cluster, relevant):
             usage = usage or UsagePace(cluster)
             usage.changed(nodes)
@@ -106,15 +104,28 @@ def record_observations(
     return len(relevant)
 
 
-def record_sync(cluster: str, *states: tuple[Kind, int, datetime], epoch: int | None = None) -> None:
+def _finish(state: BatchState, affected: Collection[Target], positions: Sequence[Position]) -> None:
+    """Write the mirror's rows, enqueue the targets and record the positions, in one statement; none if there is
+    nothing of them.
+    """
+    statements = state.unwritten()
+    if positions:
+        statements.append(mirror_rows.sync(state.cluster, positions))
+    if affected:
+        enqueued, *_ = write_rows([], workqueue.enqueue_statement(*affected), *statements)
+        workqueue.wake(enqueued)
+    elif statements:
+        write_rows([], *statements)
+
+
+def record_sync(cluster: str, *positions: Position, epoch: int | None = None) -> None:
     """Record that the cluster's mirror of each kind is complete up to this revision, at this time.
 
     Raises EpochOver, with nothing recorded, if there is an ``epoch`` and it is over. One statement.
     """
-    kinds, revisions, times = map(list, zip(*states, strict=True))
-    values = {"cluster": cluster, "epoch": epoch, "revisions": revisions, "times": times}
+    statement = mirror_rows.sync(cluster, positions, epoch)
     with connection.cursor() as cursor:
-        cursor.execute(SYNC, {**values, "kinds": [kind.name for kind in kinds]})
+        cursor.execute(statement.sql, statement.parameters)
         if epoch is not None and not cursor.rowcount:
             raise EpochOver(f"epoch {epoch} is over")
 
@@ -186,20 +197,16 @@ def reset_revisions(cluster: str) -> None:
     applied.filter(intent=DELETED).update(intent="")
 
 
-def _write(cluster: str, change: Change) -> MirrorObject | None:
-    new, row = change.new, change.old
+def _row(cluster: str, change: Change) -> MirrorObject | None:
+    """Return the mirror's row of the object as it is now, another instance than ``change.old``; None if it is gone."""
+    new = change.new
     if new.gone:
-        if row is not None:
-            row.delete()
         return None
-    row = row or MirrorObject(cluster_id=cluster, kind=new.ref.kind, namespace=new.ref.namespace, name=new.ref.name)
-    # Change.old is read after this, so the new form is another instance.
-    written = MirrorObject(
-        pk=row.pk,
-        cluster_id=row.cluster_id,
-        kind=row.kind,
-        namespace=row.namespace,
-        name=row.name,
+    return MirrorObject(
+        cluster_id=cluster,
+        kind=new.ref.kind,
+        namespace=new.ref.namespace,
+        name=new.ref.name,
         uid=new.uid,
         resource_version=new.resource_version,
         digest=new.digest,
@@ -208,8 +215,6 @@ def _write(cluster: str, change: Change) -> MirrorObject | None:
         facts=new.facts or {},
         seen_at=new.at,
     )
-    written.save(force_insert=row.pk is None, force_update=row.pk is not None)
-    return written
 
 
 def _concerned(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> list[Allocation]:

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from allocations.models import WatchEpoch
 from portal.core.locks import take_session_lock
-from portal.core.reading import Columns
+from portal.core.reading import NO_ROWS, Columns, Compiled, Prepared
 
 
 class EpochOver(Exception):
@@ -37,15 +37,21 @@ def begin(cluster: str) -> int | None:
 def writing(cluster: str, epoch: int) -> Iterator[None]:
     """Run the block in a transaction of this epoch. Raises EpochOver, with nothing written, if the epoch is over."""
     with transaction.atomic():
-        rows, columns = part(cluster, epoch)
+        rows, columns = _current(cluster)
         require(epoch, list(rows.values_list(*columns)))
         yield
 
 
-def part(cluster: str, epoch: int | None) -> Columns:
+def part(cluster: str, epoch: int | None) -> Compiled:
     """Return what to read for ``require`` (``portal.core.reading``). Until the transaction ends, no epoch begins."""
-    rows = WatchEpoch.objects.select_for_update().filter(cluster=cluster)
-    return Columns(rows if epoch is not None else rows.none(), ("number",))
+    return NO_ROWS if epoch is None else _CURRENT.of(cluster=cluster)[0]
+
+
+def _current(cluster: str) -> Columns:
+    return Columns(WatchEpoch.objects.select_for_update().filter(cluster=cluster), ("number",))
+
+
+_CURRENT = Prepared(lambda cluster: [_current(cluster)], cluster="cluster of a prepared statement")
 
 
 def require(epoch: int | None, numbers: Sequence[Sequence[int]]) -> None:

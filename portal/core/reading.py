@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
@@ -53,9 +54,11 @@ class Compiled(NamedTuple):
 
     sql: str
     parameters: tuple[Any, ...]
-    compiler: SQLCompiler | None = None
+    objects: "Objects | None" = None
 
 
+NO_ROWS = Compiled("'[]'::json", ())
+"""A part that is left out where it can have no rows."""
 Part = Columns | Rows | Statement | Compiled
 
 
@@ -95,7 +98,7 @@ def read_tables(*parts: Part) -> list[list[Any]]:
             [value for one in subqueries for value in one.parameters],
         )
         found: Sequence[list[list[Any]]] = cursor.fetchone()
-    return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
+    return [one.objects.of_rows(rows) if one.objects else rows for one, rows in zip(subqueries, found, strict=True)]
 
 
 class Prepared:
@@ -103,7 +106,8 @@ class Prepared:
 
     ``parts`` returns what to read for its arguments by name. It is called once, with ``examples``: values that occur
     nowhere else, of the type that the database gets (a UUID for a UUID). None and collections are none, since other
-    values would need another statement. Raises ValueError when it is first used if an example is not among its values.
+    values would need another statement; a tuple is one for the values of an ``AnyOf``, which are given as a list.
+    Raises ValueError when it is first used if an example is not among its values.
     """
 
     def __init__(self, parts: Callable[..., Sequence[Columns | Rows | Statement]], **examples: Hashable) -> None:
@@ -139,7 +143,7 @@ def compiled(part: Columns | Rows | Statement) -> Compiled:
         return Compiled(_array_of_rows(part.sql, names, names), part.parameters)
     rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
     compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
-    return Compiled(*_aggregated(compiler), compiler if isinstance(part, Rows) else None)
+    return Compiled(*_aggregated(compiler), Objects(compiler) if isinstance(part, Rows) else None)
 
 
 def _array_of_rows(sql: str, names: Sequence[str], values: Sequence[str]) -> str:
@@ -153,7 +157,7 @@ def _aggregated(compiler: SQLCompiler) -> tuple[str, tuple[Any, ...]]:
     try:
         sql, parameters = compiler.as_sql()
     except EmptyResultSet:
-        return "'[]'::json", ()
+        return NO_ROWS.sql, NO_ROWS.parameters
     names = [f"c{number}" for number in range(len(compiler.select))]
     # A Decimal is read as text, since JSON's numbers become floats.
     casts = ["::text" if isinstance(each.output_field, DecimalField) else "" for each, *_ in compiler.select]
@@ -168,24 +172,37 @@ def _array(values: Sequence[str]) -> str:
     return _array([_array(values[start : start + MAX_ARGUMENTS]) for start in range(0, len(values), MAX_ARGUMENTS)])
 
 
-def _objects(compiler: SQLCompiler, rows: list[list[Any]]) -> list[Any]:
-    """Return the objects of rows as ``_aggregated`` reads them, built as Django builds them from its own rows."""
-    if not rows:
-        return []
+class Objects:
+    """Makes the objects of rows that ``_aggregated`` reads; what that takes is found once, when there is a row."""
+
+    def __init__(self, compiler: SQLCompiler) -> None:
+        self._compiler = compiler
+
+    @cached_property
+    def _make(self) -> Callable[[list[Any]], Any]:
+        return _maker(self._compiler)
+
+    def of_rows(self, rows: list[list[Any]]) -> list[Any]:
+        return [self._make(row) for row in rows]
+
+
+def _maker(compiler: SQLCompiler) -> Callable[[list[Any]], Any]:
+    """Return what makes the object of a row, as Django makes it of its own rows."""
     select, klass_info = compiler.select, compiler.klass_info
     assert klass_info is not None
-    if len(select) > MAX_ARGUMENTS:
-        rows = [[value for chunk in row for value in chunk] for row in rows]
     convert = [each.output_field.to_python for each, *_ in select]
     start, end = klass_info["select_fields"][0], klass_info["select_fields"][-1] + 1
     names = [each.target.attname for each, *_ in select[start:end]]
     relations = get_related_populators(klass_info, select, connection.alias)  # type: ignore[call-arg]  # stubs: Django 6
-    objects = []
-    for row in rows:
+
+    def make(row: list[Any]) -> Any:
+        if len(select) > MAX_ARGUMENTS:
+            row = [value for chunk in row for value in chunk]
         # Of a relation that a row does not have, all columns are None.
         values = [None if value is None else to_python(value) for to_python, value in zip(convert, row, strict=True)]
         made = klass_info["model"].from_db(connection.alias, names, values[start:end])
         for relation in relations:
             relation.populate(values, made)
-        objects.append(made)
-    return objects
+        return made
+
+    return make

@@ -6,6 +6,7 @@ for a broker that is down and minutes for one that hangs, which suits a worker a
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -30,12 +31,12 @@ _paused_until = 0.0
 
 
 def send(targets: Sequence[str], priority: int = FIRST) -> None:
-    """Send a wake-up for each target, unless the broker failed a moment ago."""
+    """Send a wake-up for each target, unless the broker failed a moment ago. One round trip for all."""
     global _paused_until
     if not targets or time.monotonic() < _paused_until:
         return
     try:
-        with producers[_connection()].acquire(block=True, timeout=TIMEOUT_S) as producer:
+        with producers[_connection()].acquire(block=True, timeout=TIMEOUT_S) as producer, _together(producer, targets):
             for target in targets:
                 current_app.send_task(
                     TASK, [target], producer=producer, retry=False, expires=settings.STALE_S, priority=priority
@@ -43,6 +44,11 @@ def send(targets: Sequence[str], priority: int = FIRST) -> None:
     except FAILURES as error:
         _paused_until = time.monotonic() + PAUSE_S
         log.warning("wakeup.unsent", error=str(error), targets=len(targets))
+
+
+def _together(producer: Any, targets: Sequence[str]) -> AbstractContextManager[object]:
+    """Return the context in which the messages of several targets are sent at its end."""
+    return producer.batch() if len(targets) > 1 else nullcontext()
 
 
 def waiting() -> int:

@@ -5,6 +5,7 @@ restore, is one row. If nobody observed an end, the last sighting is recorded wi
 time between two observations, and always in the holder's favour.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,19 +14,27 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Greatest
 
 from portal.core import clock
+from portal.core.any_of import AnyOf
 from portal.core.errors import Retryable
 from portal.core.locks import Lock, advisory_locks
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Prepared, Rows, read_tables
 from quotas.metering import dirty_hours
 from quotas.metering.models import UsageInterval
 
 LOCKS_AT_ONCE = 50
+CLOSE = """
+    UPDATE metering_usageinterval AS one
+    SET "end" = greatest(start, %s), source_end = gone.evidence, estimated_end = %s
+    FROM unnest(%s::uuid[], %s::text[]::jsonb[]) AS gone (key, evidence)
+    WHERE one.key = gone.key AND "end" IS NULL
+    RETURNING cluster, "end"
+"""
 _LAST = """
     SELECT last.key FROM unnest(%s::text[]) AS wanted (slot) CROSS JOIN LATERAL (
         SELECT key FROM metering_usageinterval AS one WHERE one.slot = wanted.slot
@@ -130,10 +139,18 @@ def open_intervals(begins: Sequence[Begin]) -> list[UsageInterval]:
 
 def _known_and_last(begins: Sequence[Begin]) -> tuple[dict[UUID, UsageInterval], dict[str, UsageInterval]]:
     """Return the intervals with these keys, and the last one of each slot."""
-    last = UsageInterval.objects.filter(pk__in=RawSQL(_LAST, [[one.slot for one in begins]]))  # noqa: S611
-    known = UsageInterval.objects.filter(pk__in=[one.key for one in begins])
-    rows: list[list[UsageInterval]] = read_tables(Rows(known), Rows(last))
-    return {row.key: row for row in rows[0]}, {row.slot: row for row in rows[1]}
+    known, last = read_tables(*_KNOWN_AND_LAST.of(keys=[one.key for one in begins], slots=[one.slot for one in begins]))
+    return {row.key: row for row in known}, {row.slot: row for row in last}
+
+
+_KNOWN_AND_LAST = Prepared(
+    lambda keys, slots: [
+        Rows(UsageInterval.objects.filter(AnyOf("key", keys)).order_by()),
+        Rows(UsageInterval.objects.filter(pk__in=RawSQL(_LAST, (slots,))).order_by()),  # noqa: S611
+    ],
+    keys=(UUID(int=1),),
+    slots=("slot of a prepared statement",),
+)
 
 
 def interval_of(one: Begin, last_end: datetime | None = None) -> UsageInterval:
@@ -177,3 +194,18 @@ def close_interval(
         if ended and row.end:
             dirty_hours.mark(row.cluster_id, row.end)
     return row
+
+
+def close_intervals(evidence: Mapping[UUID, Mapping[str, Any]], at: datetime, *, estimated: bool) -> None:
+    """End the intervals with these keys at `at`, each with its evidence, as `close_interval` does; one statement, none
+    without an interval.
+    """
+    if not evidence:
+        return
+    documents = [json.dumps(one) for one in evidence.values()]
+    with transaction.atomic(savepoint=False):
+        with connection.cursor() as cursor:
+            cursor.execute(CLOSE, [at, estimated, list(evidence), documents])
+            ended = cursor.fetchall()
+        for cluster in {cluster for cluster, _ in ended}:
+            dirty_hours.mark(cluster, min(end for of, end in ended if of == cluster))

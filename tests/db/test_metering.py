@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 
 from portal.core import clock
 from quotas.metering.models import UsageInterval
-from quotas.metering.services import SlotHeld, close_interval, open_interval
+from quotas.metering.services import SlotHeld, close_interval, close_intervals, open_interval
 from tests.support.quotas import attribution, hour
 
 KEY = UUID(int=1)
@@ -112,6 +112,23 @@ def test_ending_what_never_was_is_nothing():
 def test_an_end_before_the_start_is_the_start():
     opened()
     assert ended(KEY, hour(0)).end == hour(1)
+
+
+@pytest.mark.django_db
+def test_several_intervals_end_together_each_with_its_evidence_unless_they_ended_before(django_assert_num_queries):
+    for number in range(1, 5):
+        opened(UUID(int=number), f"slot-{number}", hour(number))
+    close_interval(UUID(int=1), hour(2), SEEN)
+    evidence = {UUID(int=number): {**GONE, "name": f"train-{number}"} for number in range(1, 4)}
+    with clock.frozen(hour(2.6)), django_assert_num_queries(1):
+        close_intervals(evidence, hour(2.5), estimated=True)
+    rows = UsageInterval.objects.order_by("key").values_list("end", "source_end", "estimated_end")
+    assert list(rows) == [
+        (hour(2), SEEN, False),
+        (hour(2.5), evidence[UUID(int=2)], True),
+        (hour(3), evidence[UUID(int=3)], True),
+        (None, None, False),
+    ]
 
 
 @pytest.mark.django_db

@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
+from allocations.cluster import names
 from allocations.cluster.kinds import KINDS, Observation
-from allocations.models import AppliedObject, MirrorObject
+from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile.mirror_writer import record_list, record_observations
+from portal.tenants.models import Project, Team
 from tests.support.capacity_bodies import gpu, h100, node, slices
 from tests.support.clusters import LOCAL
+from tests.support.fleet import allocate, fleet
 from tests.support.job_observations import pod, workload
-from tests.support.observed import T0, at, seen
+from tests.support.observed import DEVICES, T0, at, claim, holder, raw, seen
+from tests.support.people import person
 from tests.support.rows_read import Reads, counted
 
 pytestmark = pytest.mark.django_db
@@ -24,9 +28,9 @@ def local_queue(namespace: str, revision: int, owner: str = "") -> Observation:
 
 def project_objects(number: int) -> None:
     """Mirror the LocalQueue of a project as applied."""
-    names = {"cluster_id": LOCAL, "kind": "LocalQueue", "namespace": f"p-{number}", "name": "gpu-portal"}
-    MirrorObject.objects.create(**names, uid="u", resource_version=1, seen_at=T0)
-    AppliedObject.objects.create(**names, target=f"local/project:p-{number}", resource_version=1, applied_at=T0)
+    queue = {"cluster_id": LOCAL, "kind": "LocalQueue", "namespace": f"p-{number}", "name": "gpu-portal"}
+    MirrorObject.objects.create(**queue, uid="u", resource_version=1, seen_at=T0)
+    AppliedObject.objects.create(**queue, target=f"local/project:p-{number}", resource_version=1, applied_at=T0)
 
 
 def test_an_event_of_one_projects_object_reads_no_rows_of_other_projects_objects_of_that_name() -> None:
@@ -39,6 +43,36 @@ def test_an_event_of_one_projects_object_reads_no_rows_of_other_projects_objects
 
     few = reads(range(2))
     assert reads(range(2, 40)) == few
+
+
+@pytest.fixture
+def row(team: Team, project: Project) -> Allocation:
+    fleet(team)
+    return allocate(person(team), project, "h100/whole", name="train")
+
+
+def statements(*observations: Observation) -> int:
+    with counted() as found:
+        record_observations(LOCAL, observations)
+    return found.statements
+
+
+def test_an_event_is_read_in_one_statement_and_written_in_another(row: Allocation) -> None:
+    """With the targets that it enqueues, and however many events there are at once."""
+    lease = raw("Workload", row, names.lease(row.name), 5, spec={}, status={})
+    assert statements(seen(lease, 0)) == 2
+    assert statements(seen(claim(row, 6, []), 0)) == 2
+    assert statements(*(local_queue(f"p-{number}", 10) for number in range(20))) == 2
+    assert statements(seen(lease, 1, gone=True)) == 2
+
+
+def test_an_event_that_begins_or_ends_a_hold_takes_few_statements_more(row: Allocation) -> None:
+    """The open intervals are one. What is known of the device, what else is held of its GPU, the slot's lock and its
+    last interval, the new interval, and the hold's first pod are six more; all that end are one.
+    """
+    statements(seen(claim(row, 6, DEVICES), 0))
+    assert statements(seen(holder(row, 7), 1)) == 2 + 1 + 6
+    assert statements(seen(claim(row, 8, []), 2)) == 2 + 1 + 1
 
 
 LISTS: dict[str, list[dict[str, Any]]] = {

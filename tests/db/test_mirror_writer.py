@@ -12,8 +12,9 @@ from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS
 from allocations.domain.actions import Action, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
-from allocations.models import Allocation, AppliedObject, MirrorObject
+from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import mirror
+from allocations.reconcile.batch_state import MAX_UNWRITTEN
 from allocations.reconcile.engine.applied import applied_objects
 from allocations.reconcile.engine.plan import DELETED, apply_reason, plan
 from allocations.reconcile.mirror_writer import record_list, record_observations, reset_revisions
@@ -63,6 +64,37 @@ def test_what_is_older_than_the_mirror_changes_nothing(row: Allocation) -> None:
     record_observations(LOCAL, hold(row, revision=10))
     assert record_observations(LOCAL, [seen(claim(row, 9, []), 60)]) == 0
     assert intervals()[0][2] is None
+
+
+def test_of_an_object_that_changes_twice_in_a_batch_the_last_form_is_in_the_mirror(row: Allocation) -> None:
+    record_observations(LOCAL, [seen(claim(row, 10, []), 0), seen(claim(row, 11, DEVICES), 1)])
+    found = MirrorObject.objects.get()
+    assert (found.resource_version, found.seen_at, len(found.facts["devices"])) == (11, at(1), 1)
+    assert record_observations(LOCAL, [seen(claim(row, 12, DEVICES), 2)]) == 0
+
+
+def test_of_an_object_that_goes_and_comes_again_in_a_batch_the_new_one_is_in_the_mirror(row: Allocation) -> None:
+    record_observations(LOCAL, [seen(claim(row, 10, DEVICES), 0)])
+    again = claim(row, 12, [])
+    again["metadata"]["uid"] = "made-again"
+    record_observations(LOCAL, [seen(claim(row, 11, DEVICES), 1, gone=True), seen(again, 2)])
+    assert MirrorObject.objects.values_list("uid", "resource_version").get() == ("made-again", 12)
+    record_observations(LOCAL, [seen(again, 3), seen({**again, "status": {}}, 4, gone=True)])
+    assert not MirrorObject.objects.exists()
+
+
+def test_a_batch_of_more_objects_than_are_written_at_once_is_in_the_mirror_whole(row: Allocation) -> None:
+    bodies = [raw("LocalQueue", row, f"queue-{number}", 10 + number) for number in range(2 * MAX_UNWRITTEN + 1)]
+    assert record_observations(LOCAL, [seen(body, 0) for body in bodies]) == len(bodies)
+    assert MirrorObject.objects.filter(kind="LocalQueue").count() == len(bodies)
+
+
+def test_the_positions_of_watches_are_recorded_with_a_batch(row: Allocation) -> None:
+    reached = [(KINDS["Pod"], 12, at(2)), (KINDS["ResourceClaim"], 10, at(1))]
+    record_observations(LOCAL, [seen(claim(row, 10, []), 0)], positions=reached)
+    record_observations(LOCAL, [seen(claim(row, 11, []), 3)], positions=[(KINDS["Pod"], 14, at(3))])
+    found = WatchState.objects.order_by("kind").values_list("kind", "resource_version", "synced_at")
+    assert list(found) == [("Pod", 14, at(3)), ("ResourceClaim", 10, at(1))]
 
 
 def test_a_hold_ends_when_its_claim_is_no_longer_allocated_not_when_its_holder_goes(row: Allocation) -> None:

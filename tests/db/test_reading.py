@@ -5,10 +5,12 @@ from decimal import Decimal
 from operator import attrgetter
 
 import pytest
+from django.db.models import Q
 
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import clock
+from portal.core.any_of import AnyOf
 from portal.core.models import Heartbeat, WorkItem
 from portal.core.reading import Batch, Columns, Prepared, Rows, read_tables
 from quotas.limits import services
@@ -118,3 +120,30 @@ def test_an_example_that_is_no_value_of_the_statement_is_refused(db):
     statement = Prepared(lambda name, other: beats_named(name, clock.now()), name="an example", other="another")
     with pytest.raises(ValueError, match="no value for other"):
         statement.of(name="worker", other="x")
+
+
+def test_a_prepared_statement_reads_the_rows_with_any_number_of_values(rows):
+    statement = Prepared(
+        lambda names, targets: [
+            Columns(Heartbeat.objects.filter(AnyOf("name", names)).order_by("name"), ("name",)),
+            Columns(WorkItem.objects.filter(AnyOf("target", targets), attempts=2), ("target",)),
+        ],
+        names=("an example",),
+        targets=("another",),
+    )
+
+    def found(names, targets):
+        return read_tables(*statement.of(names=names, targets=targets))
+
+    assert found(["worker"], []) == [[["worker"]], []]
+    assert found(["watcher", "worker", "it's"], ["local/platform"]) == [[["watcher"], ["worker"]], [["local/platform"]]]
+    assert found([], ["", "local/platform"]) == [[], [["local/platform"]]]
+
+
+def test_any_of_values_is_a_condition_of_a_relation_as_well(team, project):
+    fleet(team)
+    made = allocate(person(team), project)
+    slugs = AnyOf("project__slug", [project.slug, "another"])
+    assert Allocation.objects.filter(slugs).get() == made
+    assert not Allocation.objects.exclude(slugs).exists()
+    assert Allocation.objects.filter(Q(AnyOf("id", [made.pk])) | Q(name="another")).get() == made

@@ -73,6 +73,17 @@ def test_an_end_that_comes_late_marks_the_hours_from_it_on() -> None:
     assert marked() == []
 
 
+def test_ends_that_come_late_together_mark_the_hours_from_the_first_on() -> None:
+    keys = {}
+    for start in (2, 8.5):
+        with clock.frozen(hour(start)):
+            row = metering.open_interval(uuid4(), uuid4(), f"slot-{start}", hour(start), attribution(), 1, SEEN)
+        keys[row.key] = SEEN
+    DirtyHour.objects.all().delete()
+    metering.close_intervals(keys, hour(7.5), estimated=True)
+    assert marked() == [7, 8, 9]
+
+
 def test_what_the_ledger_has_already_marks_nothing() -> None:
     with clock.frozen(hour(2)):
         row = metering.open_interval(uuid4(), uuid4(), "slot", hour(2), attribution(), 1, SEEN)

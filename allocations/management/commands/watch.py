@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 import structlog
 from django.core.management.base import BaseCommand
-from django.db import close_old_connections, connection, transaction
+from django.db import close_old_connections, connection
 from django.db.models import Q
 
 from allocations.cluster import watcher
@@ -104,10 +104,7 @@ class Recorder:
         """Record observations and sync in one transaction: the mirror is complete when a target is processed."""
         positions = [(item.kind, item.resource_version, item.at) for item in synced]
         if waiting:
-            with transaction.atomic():
-                record_observations(self._cluster, waiting, self._usage, self._epoch)
-                if positions:
-                    record_sync(self._cluster, *positions)
+            record_observations(self._cluster, waiting, self._usage, self._epoch, positions)
         elif positions:
             record_sync(self._cluster, *positions, epoch=self._epoch)
 

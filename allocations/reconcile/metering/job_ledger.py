@@ -43,6 +43,13 @@ log = structlog.get_logger(__name__)
 METERED = ("slot", "source_start")
 
 
+def concerns(new: Observation, old: MirrorObject | None) -> bool:
+    """Return whether the object is or was a Job's: its pod, the claim made for one, or its Workload."""
+    if new.ref.kind == "ResourceClaim":
+        return any(claim_facts(form).get("pod") for form in (new, old))
+    return any(pod_facts(form).get("job") or workload_facts(form).get("job") for form in (new, old))
+
+
 def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
     """Update the ledger for one change that is already in the mirror of the cluster.
 

@@ -17,6 +17,8 @@ from allocations.models import Allocation
 from allocations.reconcile.metering import gpu_fraction
 from allocations.reconcile.metering.attribution import attribution
 from portal.core import clock
+from portal.core.any_of import AnyOf
+from portal.core.reading import NO_ROWS, Columns, Prepared, Rows, read_tables
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
@@ -24,6 +26,10 @@ from quotas.metering.services import Begin
 
 Open = dict[UUID, dict[str, UsageInterval]]
 """Open intervals by allocation and slot."""
+Begun = tuple[Allocation, Slice, bool]
+"""A slice of an allocation, and whether the change shows that it is held since then."""
+Place = tuple[str, str, str]
+"""Cluster, node and device."""
 
 
 def key(allocation: UUID, slot: str, identity: str) -> UUID:
@@ -31,11 +37,16 @@ def key(allocation: UUID, slot: str, identity: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{allocation}/{slot}/{identity}")
 
 
-def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
-    """Return the key of the hold's next interval, computed from the end of the previous one, if any."""
+def _next_key(allocation: UUID, slot: str, identity: str, ended: Mapping[UUID, datetime]) -> UUID:
+    """Return the key of the hold's next interval, computed from the end of the previous one, if any.
+
+    ``ended`` are the ends of closed intervals by the keys of first ones.
+    """
     found = key(allocation, slot, identity)
-    while ended := UsageInterval.objects.filter(key=found, end__isnull=False).first():
-        found = key(allocation, slot, f"{identity}/{ended.end:%FT%T.%f}")
+    end = ended.get(found)
+    while end:
+        found = key(allocation, slot, f"{identity}/{end:%FT%T.%f}")
+        end = UsageInterval.objects.filter(key=found, end__isnull=False).values_list("end", flat=True).first()
     return found
 
 
@@ -130,16 +141,14 @@ def _close_gone(
     """Close the intervals whose slot is no longer occupied, and remove them from ``intervals``; return the changed
     allocations.
     """
-    changed: set[UUID] = set()
+    gone: list[UsageInterval] = []
     for row in rows:
         spec, open_slots = spec_of_row.resolved_spec(row), intervals[row.pk]
         backend = registry.backend_of(spec)
         occupied = {_slot(row, s.slot) for s in backend.occupied(spec, snapshot)} if open_slots else set()
-        for slot in open_slots.keys() - occupied:
-            gone = open_slots.pop(slot)
-            metering.close_interval(gone.key, at, _evidence(snapshot, gone), estimated=not live)
-            changed.add(row.pk)
-    return changed
+        gone += [open_slots.pop(slot) for slot in open_slots.keys() - occupied]
+    metering.close_intervals({one.key: _evidence(snapshot, one) for one in gone}, at, estimated=not live)
+    return {one.holder_id for one in gone}
 
 
 def _open_held(
@@ -162,7 +171,7 @@ def _open_held(
     hold (for example, the portal's label was removed from the claim and put back). The cluster only has the start of
     the first one, so if the new start was not watched (etcd was restored from a backup), the interval starts now.
     """
-    begins: list[tuple[Allocation, Slice, bool]] = []
+    begins: list[Begun] = []
     for row in rows:
         spec, open_slots = spec_of_row.resolved_spec(row), intervals[row.pk]
         backend = registry.backend_of(spec)
@@ -171,13 +180,15 @@ def _open_held(
             for s in hold.charged(spec, snapshot):
                 if s.is_charged and _slot(row, s.slot) not in open_slots:
                     begins.append((row, s, before is not None and s.slot not in earlier))
-    devices = _devices((row.project.cluster_id, s) for row, s, _ in begins)
+    if not begins:
+        return set()
+    devices, ended = _known(begins)
     fractions = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
     opened: list[Begin] = []
     for (row, held, is_new), fraction in zip(begins, fractions, strict=True):
         slot = _slot(row, held.slot)
         first = key(row.pk, slot, held.identity)
-        interval_key = _next_key(row.pk, slot, held.identity) if may_reopen else first
+        interval_key = _next_key(row.pk, slot, held.identity, ended) if may_reopen else first
         is_reopened = not live and (interval_key != first or _has_ended_since(row.pk, slot, held.since))
         since = held.since if held.since and not is_reopened else at if live else clock.now()
         if is_new:
@@ -198,8 +209,7 @@ def _open_held(
                 estimated=not (live and is_new),
             )
         )
-    if opened:
-        metering.open_intervals(opened)
+    metering.open_intervals(opened)
     return {row.pk for row, _, _ in begins}
 
 
@@ -212,23 +222,52 @@ def _has_ended_since(allocation: UUID, slot: str, since: datetime | None) -> boo
 
 def _open(rows: Sequence[Allocation]) -> Open:
     found: Open = {row.pk: {} for row in rows}
-    for interval in UsageInterval.objects.filter(holder_id__in=list(found), end=None):
+    intervals: list[UsageInterval]
+    [intervals] = read_tables(*_OPEN.of(holders=list(found))) if found else [[]]
+    for interval in intervals:
         found[interval.holder_id][interval.slot] = interval
     return found
+
+
+_OPEN = Prepared(
+    lambda holders: [Rows(UsageInterval.objects.filter(AnyOf("holder_id", holders), end=None).order_by())],
+    holders=(UUID(int=1),),
+)
 
 
 def _slot(row: Allocation, slot: str) -> str:
     return f"{row.project.cluster_id}/{slot}"
 
 
-def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str], str]:
-    """Return UUIDs by cluster, node and device."""
-    keys = {(cluster, s.node, s.device) for cluster, s in slices if s.device}
-    if not keys:
-        return {}
-    rows = Device.objects.filter(node__name__in={node for _, node, _ in keys})
-    found = rows.values_list("node__cluster", "node__name", "name", "uuid")
-    return {(cluster, node, name): uuid for cluster, node, name, uuid in found if (cluster, node, name) in keys}
+def _known(begins: Sequence[Begun]) -> tuple[Mapping[Place, str], Mapping[UUID, datetime]]:
+    """Return the UUIDs of the devices that begin to be held, and the ends of closed intervals by the keys of the first
+    ones; one query.
+    """
+    first = [key(row.pk, _slot(row, held.slot), held.identity) for row, held, _ in begins]
+    nodes, names = ({getattr(held, part) for _, held, _ in begins if held.device} for part in ("node", "device"))
+    ended, devices = read_tables(
+        *_ENDED.of(keys=first), *(_DEVICES.of(nodes=list(nodes), names=list(names)) if names else [NO_ROWS])
+    )
+    ends = {UUID(found): datetime.fromisoformat(end) for found, end in ended}
+    return {(cluster, node, name): uuid for cluster, node, name, uuid in devices}, ends
+
+
+_ENDED = Prepared(
+    lambda keys: [
+        Columns(UsageInterval.objects.filter(AnyOf("key", keys), end__isnull=False).order_by(), ("key", "end"))
+    ],
+    keys=(UUID(int=1),),
+)
+_DEVICES = Prepared(
+    lambda nodes, names: [
+        Columns(
+            Device.objects.filter(AnyOf("node__name", nodes), AnyOf("name", names)).order_by(),
+            ("node__cluster", "node__name", "name", "uuid"),
+        )
+    ],
+    nodes=("node of a prepared statement",),
+    names=("name of it",),
+)
 
 
 def _evidence_of(snapshot: Snapshot, ref: Ref | None) -> dict[str, str]:
