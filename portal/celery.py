@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from celery import Celery, Task
 from celery.signals import task_prerun
@@ -17,6 +18,7 @@ from kombu import Connection
 from kombu.exceptions import KombuError
 
 from portal.audit import context
+from portal.workqueue.unacknowledged import WakeupQoS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -28,13 +30,20 @@ app.autodiscover_tasks()
 class SwiftConsumer(Consumer):
     """A consumer that retries a lost broker every two seconds at most; kombu's own pauses grow to 30.
 
-    Once connected it has what is due swept, since a broker that was away may have lost all messages.
+    Once connected it has what is due swept, since a broker that was away may have lost all messages. It tells other
+    workers nothing of itself: Celery's heartbeats and gossip are messages every two seconds, and nobody reads them.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        alone = dict.fromkeys(("without_gossip", "without_mingle", "without_heartbeat"), True)
+        super().__init__(*args, **{**options, **alone})
 
     def ensure_connected(self, conn: Connection) -> Connection:
         swift = partial(conn.ensure_connection, interval_start=1, interval_step=1, interval_max=2)
         conn.ensure_connection = swift  # type: ignore[method-assign]  # the pauses are no setting of Celery's
         connected = super().ensure_connected(conn)
+        channel: Any = connected.default_channel  # typed without what virtual channels have
+        channel.QoS = WakeupQoS  # before the first message is taken
         with suppress(KombuError, OSError):  # then the next periodic sweep finds what is due
             self.app.send_task("core.sweep", retry=False, expires=settings.SWEEP_S)
         return connected

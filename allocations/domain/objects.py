@@ -1,14 +1,15 @@
 """Types for what was requested, and for what is observed in the cluster. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from allocations.domain.allocation_spec import AllocationSpec
+from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
 from allocations.domain.backend_capabilities import CAPABILITIES
-from allocations.domain.observed_facts import ObservedFacts, PodFacts
+from allocations.domain.observed_facts import ObservedFacts, PodFacts, pod_facts
 from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
@@ -89,6 +90,14 @@ class Snapshot:
         """Return all objects of a kind, or those of one allocation; "" for objects of no allocation."""
         return self._by_kind.get((kind, allocation), [])
 
+    @cached_property
+    def pods_by_class(self) -> Mapping[str, Sequence[ObservedObject]]:
+        """The pods of each PriorityClass of holds, and under "" all others."""
+        found: dict[str, list[ObservedObject]] = {}
+        for pod in self.of_kind("Pod"):
+            found.setdefault(pod_facts(pod).get("class", ""), []).append(pod)
+        return found
+
     def with_object(self, ref: Ref, replacement: ObservedObject | None) -> "Snapshot":
         """Return the snapshot with one object replaced, or removed if ``replacement`` is None."""
         others = [each for each in self if each.ref != ref]
@@ -132,8 +141,8 @@ class ResolvedSpec(AllocationSpec):
     selectors: tuple[str, ...]
     node_selector: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
-    record: str
-    """The ``LeaseRecord`` as text, for the lease's annotation."""
+    lease_record: LeaseRecord
+    """For the lease's annotation, which needs it as text; that takes longer than all else here, so only there."""
     capacity: Mapping[str, str] = field(default_factory=dict)
     """The capacity that one slice requests of a device that serves several claims, e.g. {"shares": "1"}."""
     gpu_uuids: tuple[str, ...] = ()

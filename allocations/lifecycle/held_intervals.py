@@ -27,7 +27,8 @@ class HeldIntervals:
 
 def parts(allocation: UUID | str) -> tuple[Rows, Columns]:
     """Return what to read of the ledger (``portal.core.reading``)."""
-    own, counted = UsageInterval.objects.filter(holder_id=allocation), Allocation.objects.filter(pk=allocation)
+    own = UsageInterval.objects.filter(holder_id=allocation)
+    counted = Allocation.objects.filter(pk=allocation).order_by()
     is_new = Q(end__gt=Subquery(counted.values("held_until"))) | Exists(counted.filter(held_until=None))
     return Rows(own.filter(Q(end=None) | is_new)), Columns(own.order_by("start")[:1], ("start",))
 

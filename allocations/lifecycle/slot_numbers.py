@@ -5,6 +5,7 @@ An allocation gets its number with the request, or at its start if it is schedul
 
 import json
 from collections.abc import Container
+from datetime import UTC, datetime
 from itertools import count
 
 from django.db import transaction
@@ -15,6 +16,7 @@ from allocations.domain.admission import AllocationLimit
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import Columns, Prepared, read_tables
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -57,11 +59,20 @@ def assign(row: Allocation) -> str:
 
 def wake_waiting(project: Project) -> None:
     """Enqueue each member's first allocation that waits for a number, since one may be free."""
+    [waiting] = read_tables(*_WAITING.of(project=project.pk, now=clock.now()))
+    workqueue.enqueue(*(targets.allocation(project.cluster_id, pk) for [pk] in waiting))
+
+
+def _first_waiting(project: int, now: datetime) -> list[Columns]:
     waiting = Allocation.objects.filter(
-        project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=clock.now()
+        project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=now
     )
-    first = waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by")
-    workqueue.enqueue(*(targets.allocation(project.cluster_id, pk) for pk in first.values_list("pk", flat=True)))
+    return [
+        Columns(waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by"), ("pk",))
+    ]
+
+
+_WAITING = Prepared(_first_waiting, project=-1, now=datetime(1, 1, 1, tzinfo=UTC))
 
 
 def number_of_recovered(project: Project, number: int | None) -> int:

@@ -89,7 +89,7 @@ def _resolved_spec(row: Allocation) -> ResolvedSpec:
         selectors=tuple(offering.selectors),
         node_selector=offering.flavor.node_selector,
         tolerations=tuple(offering.flavor.tolerations),
-        record=record(row, requested).to_text(),
+        lease_record=record(row, requested),
         capacity=offering.capacity,
         gpu_uuids=affinity.gpu_uuids or (),
         clique=affinity.clique or "",

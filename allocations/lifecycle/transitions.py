@@ -5,10 +5,11 @@ meanwhile, it does nothing.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -22,6 +23,7 @@ from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation, Transition
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import Columns, Prepared, read_tables
 from quotas.limits import counting
 
 START_TRIES = 3
@@ -33,6 +35,7 @@ UPDATE = """
         RETURNING id
     )
 """
+UPDATE_TIME = "UPDATE allocations_allocation SET {columns} WHERE id = %s AND hours IS NOT DISTINCT FROM %s"
 ENTRY = {
     "at": "%s::timestamptz",
     "recorded_at": "%s::timestamptz",
@@ -155,11 +158,14 @@ def record_time(row: Allocation, state: ObservedAllocation, intervals: HeldInter
     if all(getattr(row, column) == value for column, value in changes.items()):
         return False
     # Not if it was extended meanwhile: then it is reconciled again.
-    changed = Allocation.objects.filter(pk=row.pk, hours=row.hours).update(**changes)
+    sql = UPDATE_TIME.format(columns=_assignments(changes))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*changes.values(), row.pk, row.hours])
+        changed = bool(cursor.rowcount)
     if changed:
         for column, value in changes.items():
             setattr(row, column, value)
-    return bool(changed)
+    return changed
 
 
 def _intervals(row: Allocation, state: ObservedAllocation, intervals: HeldIntervals) -> list[Interval]:
@@ -206,14 +212,14 @@ def record_phase(row: Allocation, state: ObservedAllocation, intervals: HeldInte
             # The time of ``assess``: with another one the start deadline, counted from it, would be written again.
             changes["phase_since"] = state.facts.now
     elif is_end:
-        last = row.transitions.filter(type="end").last()
+        reason, message = _last_end(row)
         changes |= {
             "phase": Phase.ENDED.value,
             "phase_since": now,
             "ended_at": now,
             "outcome": outcome(Ending(row.ending), was_held=held_at is not None).value,
-            "reason": last.reason if last else "",
-            "message": last.message if last else "",
+            "reason": reason,
+            "message": message,
         }
     entries = _entries(row, state, changes) if is_new or is_end else []
     if is_end:
@@ -228,6 +234,20 @@ def record_phase(row: Allocation, state: ObservedAllocation, intervals: HeldInte
     if changed:
         for field, value in changes.items():
             setattr(row, field, value)
+
+
+def _ends(allocation: UUID) -> list[Columns]:
+    return [Columns(Transition.objects.filter(allocation=allocation, type="end"), ("reason", "message"))]
+
+
+_ENDS = Prepared(_ends, allocation=UUID(int=1))
+
+
+def _last_end(row: Allocation) -> tuple[str, str]:
+    """Return why the allocation was ended the last time: reason and message, empty if it was not."""
+    [ends] = read_tables(*_ENDS.of(allocation=row.pk))
+    reason, message = ends[-1] if ends else ("", "")
+    return reason, message
 
 
 def _entries(row: Allocation, state: ObservedAllocation, changes: Mapping[str, Any]) -> list[Transition]:
@@ -257,11 +277,15 @@ def _admission(row: Allocation, state: ObservedAllocation) -> Transition:
     )
 
 
+def _assignments(columns: Iterable[str]) -> str:
+    return ", ".join(f"{column} = %s" for column in columns)
+
+
 def _write(row: Allocation, changes: Mapping[str, Any], entries: Sequence[Transition]) -> bool:
     """Write ``changes`` to the row and append ``entries`` in one statement, unless its phase has changed meanwhile;
     return whether it was written.
     """
-    update = UPDATE.format(columns=", ".join(f"{column} = %s" for column in changes))
+    update = UPDATE.format(columns=_assignments(changes))
     values: list[Any] = [*changes.values(), row.pk, row.phase, row.reason, row.ended_at]
     for number, one in enumerate(entries):
         values += [number, *(getattr(one, column) for column in list(ENTRY)[:-1]), json.dumps(one.evidence)]

@@ -25,7 +25,7 @@ class AllocationState(NamedTuple):
 
 def _parts(cluster: str, id_: UUID, target: str) -> list[Columns | Rows]:
     return [
-        Rows(spec_of_row.rows().filter(pk=id_, project__cluster=cluster)),
+        Rows(spec_of_row.rows().filter(pk=id_, project__cluster=cluster).order_by()),
         *mirror.parts_of_allocation(cluster, id_),
         applied.part(Target(target)),
         *held_intervals.parts(id_),

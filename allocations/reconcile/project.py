@@ -23,7 +23,7 @@ from allocations.reconcile.project_state import ProjectSurroundings
 from allocations.reconcile.recovery import adopt, may_have_lost
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Columns, Prepared, read_tables
 from portal.tenants import object_limits
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
@@ -65,6 +65,16 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
+def _hold_quota_parts(cluster: str, namespace: str, name: str) -> list[Columns]:
+    resources = Columns(project_state.offerings(cluster), ("resource", "flavor__path"))
+    return [resources, part_of(cluster, Ref("ResourceQuota", namespace, name))]
+
+
+_HOLD_QUOTA = Prepared(
+    _hold_quota_parts, cluster="cluster of a prepared statement", namespace="namespace of it", name="name of it"
+)
+
+
 def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> None:
     """Apply an allocation's own hold quota, in the same form as ``reconcile_project``, and nothing else.
 
@@ -73,13 +83,14 @@ def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> 
     assert spec.number is not None
     target, ref = targets.project(client.cluster, spec.project), hold_quota.ref(spec)
     with advisory_lock("project", spec.project):
-        offerings, records = read_tables(Rows(project_state.offerings(client.cluster)), part_of(client.cluster, ref))
+        found = _HOLD_QUOTA.of(cluster=client.cluster, namespace=ref.namespace, name=ref.name)
+        offerings, records = read_tables(*found)
         manifest = hold_quota.build(
             spec.namespace,
             spec.number,
             labels_of(spec.department, spec.team, spec.project),
             hold_quota.hold(spec, registry.backend_of(spec).quota(spec), snapshot),
-            _counted_resources(offerings),
+            _counted_resources(map(tuple, offerings)),
         )
         desired = DesiredState(objects=[manifest])
         apply(client, plan(desired, snapshot, of_rows(records)), target)
@@ -135,13 +146,13 @@ def project_facts(
         job_flavors=job_flavors.of_offerings(offerings, pools),
         holds=holds,
         former=former_holds.used(snapshot),
-        resources=_counted_resources(offerings),
+        resources=_counted_resources((one.resource, one.flavor.path) for one in offerings),
     )
 
 
-def _counted_resources(offerings: Iterable[Offering]) -> tuple[str, ...]:
-    """Return the extended resources of all device plugins."""
-    return tuple(sorted({o.resource for o in offerings if o.resource and o.flavor.path in COUNTING_PATHS}))
+def _counted_resources(offerings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the extended resources of all device plugins, from the resource and the path of each offering."""
+    return tuple(sorted({resource for resource, path in offerings if resource and path in COUNTING_PATHS}))
 
 
 def _quota_numbers(refs: Iterable[Ref]) -> set[int]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet, Subquery
 
 from allocations.cluster import names
 from allocations.domain.objects import Applied, Ref, Snapshot
@@ -44,12 +44,13 @@ class ProjectState:
 
 def _state_parts(cluster: str, slug: str, target: str) -> list[Columns | Rows]:
     own = Project.objects.filter(cluster=cluster, slug=slug)
+    live = _live(Allocation.objects.select_related("requested_by"), own)
     return [
         Rows(own.select_related("team__department")),
-        Rows(live_rows(own)),
+        Rows(live),
         *mirror.parts_of_project(cluster, own),
         applied.part(Target(target)),
-        *_parts(cluster, own),
+        *_parts(cluster, own, live),
     ]
 
 
@@ -63,37 +64,58 @@ def read(cluster: str, slug: str) -> ProjectState | None:
     """
     target = targets.project(cluster, slug)
     found = read_tables(*_STATE.of(cluster=cluster, slug=slug, target=target))
-    projects, live, objects, positions, records, *surroundings = found
+    projects, live, objects, positions, records, offerings, *surroundings = found
     if not projects:
         return None
     mirror.require_recent_positions(positions)
     snapshot = mirror.of_parts(objects, positions)
-    return ProjectState(projects[0], live, snapshot, applied.of_rows(records), _surroundings(*surroundings))
+    _relate(live, projects[0], offerings)
+    offered = [one for one in offerings if one.flavor.accepted and one.flavor.cluster_id == cluster]
+    return ProjectState(projects[0], live, snapshot, applied.of_rows(records), _surroundings(offered, *surroundings))
+
+
+def _relate(live: Sequence[Allocation], project: Project, offerings: Sequence[Offering]) -> None:
+    """Give the allocations the relations of ``spec_of_row.rows()`` that are read once, not with each of them."""
+    offering_of = {one.pk: one for one in offerings}
+    for row in live:
+        row.project, row.offering = project, offering_of[row.offering_id]
 
 
 def read_surroundings(project: Project) -> ProjectSurroundings:
     """Return the surroundings of a project; one query."""
     own = Project.objects.filter(pk=project.pk)
-    return _surroundings(*read_tables(*_parts(project.cluster_id, own)))
+    return _surroundings(*read_tables(*_parts(project.cluster_id, own, Allocation.objects.none())))
 
 
-def live_rows(projects: QuerySet[Project]) -> QuerySet[Allocation]:
-    """Return the live allocations of the projects with the relations of ``spec_of_row.rows()``."""
-    return spec_of_row.rows().filter(project__in=projects.values("pk"), ended_at=None).order_by("name")
+def live_rows(project: QuerySet[Project]) -> QuerySet[Allocation]:
+    """Return the live allocations of a project with the relations of ``spec_of_row.rows()``."""
+    return _live(spec_of_row.rows(), project)
+
+
+def _live(rows: QuerySet[Allocation], project: QuerySet[Project]) -> QuerySet[Allocation]:
+    return rows.filter(project=Subquery(project.values("pk")), ended_at=None).order_by("name")
 
 
 def offerings(cluster: str) -> QuerySet[Offering]:
     """Return what the cluster's accepted flavors offer."""
-    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
-    return offered.select_related("flavor").order_by("key")
+    return _in_order(Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True))
 
 
-def _parts(cluster: str, projects: QuerySet[Project]) -> tuple[Rows, Columns, Columns]:
-    teams = projects.values("team")
-    members = Membership.objects.filter(team__in=teams, user__is_active=True)
+def _in_order(rows: QuerySet[Offering]) -> QuerySet[Offering]:
+    return rows.select_related("flavor").order_by("key")
+
+
+def _parts(cluster: str, project: QuerySet[Project], live: QuerySet[Allocation]) -> tuple[Rows, Columns, Columns]:
+    """Return what to read of the surroundings of a cluster's project; the offerings are also those of ``live``."""
+    team = Subquery(project.values("team"))
+    is_offered = Q(flavor__cluster=cluster, flavor__accepted=True)
+    is_held = Q(pk__in=live.order_by().values("offering"))
+    # Without an order, for which five tables would be joined.
+    pools = limits_with_quota().filter(team=team).order_by()
+    members = Membership.objects.filter(team=team, user__is_active=True).order_by()
     return (
-        Rows(offerings(cluster)),
-        Columns(limits_with_quota().filter(team__in=teams), ("pool_id",)),
+        Rows(_in_order(Offering.objects.filter(is_offered | is_held))),
+        Columns(pools, ("pool_id",)),
         Columns(members, ("user__username", "role")),
     )
 

@@ -98,11 +98,14 @@ def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -
 
 def release(allocation: UUID) -> None:
     """Release what an ended allocation counted. Repeating it changes nothing."""
-    uses = LimitUse.objects.filter(allocation=allocation, released_seq=None).order_by("limit_id")
-    for use in uses.values_list("pk", flat=True):
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, [allocation])
+        uses = cursor.fetchall()
+    for (use,) in uses:
         _changed(_RELEASE, use=use, unit=FRACTION_BASE)
 
 
+_COUNTED = "SELECT id FROM limits_limituse WHERE allocation = %s AND released_seq IS NULL ORDER BY limit_id"
 # One statement each, so that the row everybody waits for is locked no longer than the database needs.
 _GRANT = """
     WITH granted AS (

@@ -131,7 +131,7 @@ def test_an_offering_of_another_cluster_is_refused_and_never_proposed(member: Us
 
 def test_a_lost_row_is_made_again_in_the_project_of_its_leases_cluster(twins: dict[str, Twin]) -> None:
     row = spec_of_row.rows().get(pk=twins[FAR].row.pk)
-    record = spec_of_row.resolved_spec(row).record
+    record = spec_of_row.resolved_spec(row).lease_record.to_text()
     row.transitions.all().delete()
     Allocation.objects.filter(pk=row.pk).delete()
     for cluster in BOTH:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
 from allocations.domain.objects import ResolvedSpec
 from quotas.catalog.node_shares import NodeShare
 
@@ -26,7 +27,7 @@ WHOLE = ResolvedSpec(
     node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
     tolerations=({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},),
     ends_at=NOW + timedelta(hours=8),
-    record="{}",
+    lease_record=LeaseRecord("7", 0, "ada", NOW, AllocationSpec("vision-train", "h100/whole", name="train")),
     node_share=NodeShare(23_250, 255_000, 16),
 )
 L40S = replace(

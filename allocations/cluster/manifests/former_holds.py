@@ -41,8 +41,8 @@ def used_by(spec: ResolvedSpec, snapshot: Snapshot) -> Counter[str]:
 
 
 def _pods(snapshot: Snapshot) -> list[ObservedObject]:
-    unfinished = (pod for pod in snapshot.of_kind("Pod") if not has_finished(pod_facts(pod)))
-    return [pod for pod in unfinished if _is_former(pod_facts(pod).get("class", ""))]
+    former = (pods for name, pods in snapshot.pods_by_class.items() if _is_former(name))
+    return [pod for pods in former for pod in pods if not has_finished(pod_facts(pod))]
 
 
 def _is_former(name: str) -> bool:

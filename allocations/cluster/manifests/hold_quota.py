@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from allocations.cluster import names
 from allocations.cluster.manifests import former_holds
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Snapshot
-from allocations.domain.observed_facts import pod_facts, quota_facts
+from allocations.domain.observed_facts import quota_facts
 from quotas.catalog.node_shares import NodeShare
 
 
@@ -41,9 +41,8 @@ def hold(spec: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> 
 
 def pods(spec: ResolvedSpec, snapshot: Snapshot) -> list[ObservedObject]:
     """Return the allocation's pods, including holders: those with its label, and unlabelled ones of its class."""
-    hold_class = names.hold_slot(spec.number)
-    unlabelled = [pod for pod in snapshot.of_kind("Pod", "") if pod_facts(pod).get("class") == hold_class]
-    return [*snapshot.of_kind("Pod", spec.name), *unlabelled]
+    of_class = snapshot.pods_by_class.get(names.hold_slot(spec.number), ())
+    return [*snapshot.of_kind("Pod", spec.name), *(pod for pod in of_class if not pod.allocation)]
 
 
 def build(

@@ -44,7 +44,7 @@ def build(spec: ResolvedSpec) -> Manifest:
             "name": names.lease(spec.name),
             "namespace": spec.namespace,
             "labels": labels(spec),
-            "annotations": {names.REQUEST: spec.record},
+            "annotations": {names.REQUEST: spec.lease_record.to_text()},
         },
         "spec": {
             "queueName": names.LOCAL_QUEUE,

@@ -29,8 +29,7 @@ def users(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
 
 def is_class_used(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether an unfinished pod has the allocation's PriorityClass, with or without its label."""
-    hold_class = names.hold_slot(spec.number)
-    pods = (pod for pod in snapshot.of_kind("Pod") if pod_facts(pod).get("class") == hold_class)
+    pods = snapshot.pods_by_class.get(names.hold_slot(spec.number), ())
     return not all(has_finished(pod_facts(pod)) for pod in pods)
 
 
@@ -55,7 +54,9 @@ def assess(
         backend.occupied(spec, snapshot),
         users(spec, snapshot),
     )
-    in_use = bool(pods) or is_class_used(spec, snapshot)
+    in_use, listed = bool(pods) or is_class_used(spec, snapshot), is_listed(spec, snapshot)
+    # If one of several holder pods is lost, pods of the other slices are still admitted.
+    is_held_open = bool(held) or (listed and bool(occupied))
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     future_starts = [moment for moment in (intent.not_before, spec.starts_at) if moment is not None and moment > now]
     releasing_failed_start = intent.reason in FAILED_STARTS and bool(occupied)
@@ -78,10 +79,10 @@ def assess(
         lease=the_lease,
         missing=_missing(spec, the_lease),
         held=bool(held),
-        listed=is_listed(spec, snapshot),
+        listed=listed,
         claim_deleted=backend.is_claim_deleted(spec, snapshot),
         leaving_until=evict_at,
-        start_by=None if registry.backend_of(spec).quota(spec) else start_by,
+        start_by=None if backend.quota(spec) else start_by,
         start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
         start_message=intent.message if intent.reason in FAILED_STARTS else "",
     )
@@ -93,7 +94,7 @@ def assess(
         users=pods,
         queues=queues,
         is_granted=is_granted,
-        is_usable=is_granted and hold_quota.is_shown(spec, snapshot) and is_held_open(spec, snapshot),
+        is_usable=is_granted and hold_quota.is_shown(spec, snapshot) and is_held_open,
         keeps_quota=is_granted or (hold_quota.is_listed(spec, snapshot) and in_use),
         start_by=start_by,
         evict_at=evict_at,
@@ -127,15 +128,6 @@ def is_listed(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the project's guard admits pods of the allocation."""
     guard = snapshot.get(Ref("GpuProject", spec.namespace, names.GUARD))
     return guard is not None and spec.name in gpu_project_facts(guard).get("allocations", ())
-
-
-def is_held_open(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
-    """Return whether pods may be admitted: all slices are held; or the guard lists the allocation and some are held.
-
-    If one of several holder pods is lost, pods of the other slices are still admitted.
-    """
-    backend = registry.backend_of(spec)
-    return bool(backend.held(spec, snapshot)) or (is_listed(spec, snapshot) and bool(backend.occupied(spec, snapshot)))
 
 
 def charged(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet
 
 from allocations.domain.objects import Applied, Ref
 from allocations.models import AppliedObject
@@ -23,6 +22,16 @@ RECORD = """
     SET target = excluded.target, uid = excluded.uid, resource_version = excluded.resource_version,
         intent = excluded.intent, digest = excluded.digest, applied_at = excluded.applied_at
 """
+DELETED_AT_SERVER = """
+    UPDATE allocations_appliedobject SET intent = %s
+    WHERE cluster_id = %s AND kind = %s AND namespace = %s AND name = %s AND uid = %s
+"""
+FORGET = """
+    DELETE FROM allocations_appliedobject AS record
+    USING unnest(%s::text[], %s::text[], %s::text[]) AS gone (kind, namespace, name)
+    WHERE record.cluster_id = %s AND record.kind = gone.kind AND record.namespace = gone.namespace
+        AND record.name = gone.name
+"""
 
 
 def record_applied(cluster: str, ref: Ref, response: dict[str, Any], intent: str, fields: str, target: Target) -> None:
@@ -36,7 +45,8 @@ def record_applied(cluster: str, ref: Ref, response: dict[str, Any], intent: str
 
 def record_deleted(cluster: str, ref: Ref, uid: str) -> None:
     """Record that the API server accepted the deletion of the object with this uid."""
-    _rows(cluster, ref).filter(uid=uid).update(intent=DELETED)
+    with connection.cursor() as cursor:
+        cursor.execute(DELETED_AT_SERVER, [DELETED, cluster, *ref, uid])
 
 
 def part(target: Target) -> Columns:
@@ -58,14 +68,12 @@ def applied_objects(target: Target) -> dict[Ref, Applied]:
 
 def part_of(cluster: str, ref: Ref) -> Columns:
     """Return what to read of one object's record."""
-    return Columns(_rows(cluster, ref), COLUMNS)
+    own = AppliedObject.objects.filter(cluster=cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)
+    return Columns(own, COLUMNS)
 
 
 def forget(cluster: str, refs: Iterable[Ref]) -> None:
-    """Delete the records of applied objects."""
-    for ref in refs:
-        _rows(cluster, ref).delete()
-
-
-def _rows(cluster: str, ref: Ref) -> QuerySet[AppliedObject]:
-    return AppliedObject.objects.filter(cluster=cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)
+    """Delete the records of applied objects; one statement, and none if there are no ``refs``."""
+    if gone := list(refs):
+        with connection.cursor() as cursor:
+            cursor.execute(FORGET, [*map(list, zip(*gone, strict=True)), cluster])
