@@ -7,13 +7,31 @@ from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import DecimalField, Model, QuerySet
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DecimalField,
+    Field,
+    ForeignKey,
+    IntegerField,
+    Model,
+    QuerySet,
+    TextField,
+)
 from django.db.models.expressions import RawSQL
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
+SAME_IN_JSON = tuple(each.to_python for each in (BooleanField, CharField, Field, IntegerField, TextField))
 MAX_ARGUMENTS = 90
 """PostgreSQL calls no function with more than 100 arguments."""
+
+
+def any_of(values: Any, type_: str) -> RawSQL:
+    """Return the values of an array of this type of PostgreSQL's, for ``__in`` in what is prepared: however many there
+    are, it is one parameter, a list (as an example, a tuple).
+    """
+    return RawSQL(f"SELECT unnest(%s::{type_}[])", (values,))  # noqa: S611 (the name of a type)
 
 
 class Columns(NamedTuple):
@@ -53,7 +71,7 @@ class Compiled(NamedTuple):
 
     sql: str
     parameters: tuple[Any, ...]
-    compiler: SQLCompiler | None = None
+    objects: Callable[[list[list[Any]]], list[Any]] | None = None
 
 
 Part = Columns | Rows | Statement | Compiled
@@ -95,15 +113,16 @@ def read_tables(*parts: Part) -> list[list[Any]]:
             [value for one in subqueries for value in one.parameters],
         )
         found: Sequence[list[list[Any]]] = cursor.fetchone()
-    return [_objects(one.compiler, rows) if one.compiler else rows for one, rows in zip(subqueries, found, strict=True)]
+    return [one.objects(rows) if one.objects else rows for one, rows in zip(subqueries, found, strict=True)]
 
 
 class Prepared:
     """Parts whose values differ from call to call, and which Django compiles once in a process.
 
     ``parts`` returns what to read for its arguments by name. It is called once, with ``examples``: values that occur
-    nowhere else, of the type that the database gets (a UUID for a UUID). None and collections are none, since other
-    values would need another statement. Raises ValueError when it is first used if an example is not among its values.
+    nowhere else, of the type that the database gets (a UUID for a UUID). None is none, since another value would need
+    another statement; a collection is one parameter in `any_of`. Raises ValueError when it is first used if an example
+    is not among its values.
     """
 
     def __init__(self, parts: Callable[..., Sequence[Columns | Rows | Statement]], **examples: Hashable) -> None:
@@ -139,7 +158,7 @@ def compiled(part: Columns | Rows | Statement) -> Compiled:
         return Compiled(_array_of_rows(part.sql, names, names), part.parameters)
     rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
     compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
-    return Compiled(*_aggregated(compiler), compiler if isinstance(part, Rows) else None)
+    return Compiled(*_aggregated(compiler), _objects_of(compiler) if isinstance(part, Rows) else None)
 
 
 def _array_of_rows(sql: str, names: Sequence[str], values: Sequence[str]) -> str:
@@ -168,24 +187,35 @@ def _array(values: Sequence[str]) -> str:
     return _array([_array(values[start : start + MAX_ARGUMENTS]) for start in range(0, len(values), MAX_ARGUMENTS)])
 
 
-def _objects(compiler: SQLCompiler, rows: list[list[Any]]) -> list[Any]:
-    """Return the objects of rows as ``_aggregated`` reads them, built as Django builds them from its own rows."""
-    if not rows:
-        return []
+def _objects_of(compiler: SQLCompiler) -> Callable[[list[list[Any]]], list[Any]]:
+    """Return the function that returns the objects of rows as ``_aggregated`` reads them, built as Django builds them
+    from its own rows.
+    """
     select, klass_info = compiler.select, compiler.klass_info
-    assert klass_info is not None
-    if len(select) > MAX_ARGUMENTS:
-        rows = [[value for chunk in row for value in chunk] for row in rows]
-    convert = [each.output_field.to_python for each, *_ in select]
+    if klass_info is None:  # the part cannot have rows
+        return list
+    convert = [(n, each.output_field.to_python) for n, (each, *_) in enumerate(select) if not _is_json(each)]
     start, end = klass_info["select_fields"][0], klass_info["select_fields"][-1] + 1
     names = [each.target.attname for each, *_ in select[start:end]]
     relations = get_related_populators(klass_info, select, connection.alias)  # type: ignore[call-arg]  # stubs: Django 6
-    objects = []
-    for row in rows:
-        # Of a relation that a row does not have, all columns are None.
-        values = [None if value is None else to_python(value) for to_python, value in zip(convert, row, strict=True)]
-        made = klass_info["model"].from_db(connection.alias, names, values[start:end])
+    model, is_chunked = klass_info["model"], len(select) > MAX_ARGUMENTS
+
+    def made(row: list[Any]) -> Any:
+        values = [value for chunk in row for value in chunk] if is_chunked else row
+        for n, to_python in convert:
+            if values[n] is not None:  # of a relation that a row does not have, all columns are None
+                values[n] = to_python(values[n])
+        one = model.from_db(connection.alias, names, values[start:end])
         for relation in relations:
-            relation.populate(values, made)
-        objects.append(made)
-    return objects
+            relation.populate(values, one)
+        return one
+
+    return lambda rows: [made(row) for row in rows]
+
+
+def _is_json(column: Any) -> bool:
+    """Return whether the values of a column are the same in JSON as in an object."""
+    field = column.output_field
+    while isinstance(field, ForeignKey):
+        field = field.target_field
+    return type(field).to_python in SAME_IN_JSON

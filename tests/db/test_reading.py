@@ -10,7 +10,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import clock
 from portal.core.models import Heartbeat, WorkItem
-from portal.core.reading import Batch, Columns, Prepared, Rows, read_tables
+from portal.core.reading import Batch, Columns, Prepared, Rows, any_of, read_tables
 from quotas.limits import services
 from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
@@ -112,6 +112,13 @@ def test_a_prepared_statement_reads_other_values_as_one_that_is_compiled_for_the
         assert read_tables(*statement.of(name=name, since=since)) == read_tables(*beats_named(name, since))
     assert read_tables(*statement.of(name="worker", since=now))[2] == [[2]]
     assert built == ["an example"]
+
+
+def test_values_of_any_number_are_one_value_of_a_prepared_statement(rows):
+    beats = Heartbeat.objects.order_by("name")
+    statement = Prepared(lambda names: [Columns(beats.filter(name__in=any_of(names, "text")), ("name",))], names=("x",))
+    for names in ([], ["worker"], ["watcher", "worker"]):
+        assert read_tables(*statement.of(names=names)) == [[[name] for name in names]]
 
 
 def test_an_example_that_is_no_value_of_the_statement_is_refused(db):
