@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
@@ -59,14 +60,14 @@ def fraction_units(amount: Fraction) -> int:
 
 
 def applicable_limits(
-    teams: Collection[Team],
+    teams: Collection[Team] | RawSQL,
     departments: Collection[int] | None,
     user: User | None = None,
     project: Project | None = None,
 ) -> QuerySet[Limit]:
     """Return the counted limits that apply to members of these teams: the project's, the person's in the teams, the
     teams' and their departments' (ids; None: those of all departments); with their names, in the order in which they
-    are locked.
+    are locked. ``teams`` may be a subquery of ids (`portal.core.reading.any_of`).
     """
     of_departments = OF_A_DEPARTMENT if departments is None else Q(department__in=departments)
     holders = Q(team__in=teams, user=None) | of_departments
