@@ -12,3 +12,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 threads.take_turns_often()
 
 application = declare_length(get_wsgi_application(), settings.BODY_LIMIT_BYTES)
+threads.keep_what_is_loaded()
