@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from django.conf import settings
 
 from allocations.reconcile import etcd_monitor
 from portal.core import clock, heartbeat
-from portal.core.reading import Columns, digest_of, read_tables
+from portal.core.reading import Compiled, compiled, digest_of, read_tables
 from portal.health import EXPECTED
 
 
@@ -29,9 +30,10 @@ def current() -> Banners:
     return of_rows(*read_tables(*parts()))
 
 
-def parts() -> tuple[Columns, Columns]:
+@cache
+def parts() -> tuple[Compiled, Compiled]:
     """Return what to read for ``of_rows``."""
-    return heartbeat.part(), etcd_monitor.any_refused()
+    return compiled(heartbeat.part()), compiled(etcd_monitor.any_refused())
 
 
 def of_rows(beats: Iterable[tuple[str, str]], refused: Collection[object]) -> Banners:

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit
 from allocations.models import Allocation
-from portal.core.reading import Columns, read_tables
+from portal.core.reading import Columns, Part, Prepared, read_tables
 from portal.tenants.models import Project, User
 
 Limits = tuple[AllocationLimit, ...]
@@ -34,9 +34,18 @@ def applicable_limits(project: Project, user: User) -> ApplicableLimits:
     return of_numbers(rows, user)
 
 
-def numbers(project: Project) -> Columns:
-    """Return the columns of which the limits are made: number and member of each allocation that has not ended."""
-    return Columns(Allocation.objects.filter(project=project, ended_at=None).order_by(), ("number", "requested_by_id"))
+def _numbers(project: int) -> list[Columns]:
+    return [
+        Columns(Allocation.objects.filter(project=project, ended_at=None).order_by(), ("number", "requested_by_id"))
+    ]
+
+
+_NUMBERS = Prepared(_numbers, project=-1)
+
+
+def numbers(project: Project) -> Part:
+    """Return what to read for the limits: number and member of each allocation that has not ended."""
+    return _NUMBERS.of(project=project.pk)[0]
 
 
 def of_numbers(rows: Iterable[tuple[int | None, int]], user: User) -> ApplicableLimits:

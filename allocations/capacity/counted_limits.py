@@ -1,8 +1,9 @@
 """The limits that the portal counts itself, for a team, a project and a person."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.domain.admission import CountedLimit
@@ -13,19 +14,23 @@ from quotas.limits.counting import ResourceDemand
 from quotas.limits.models import Limit
 
 
-def _of_one(team: int, user: int, project: int) -> list[Rows]:
-    return [Rows(counting.applicable_limits([Team(pk=team)], None, User(pk=user), Project(pk=project)))]
+def _limits(teams: tuple[int], user: int, project: int | None = None) -> list[Rows]:
+    holder = None if project is None else Project(pk=project)
+    rows = counting.applicable_limits(teams, None, User(pk=user), holder)
+    return [Rows(rows.select_related(None))]
 
 
-_OF_ONE = Prepared(_of_one, team=-1, user=-2, project=-3)
+_OF_PERSON = Prepared(_limits, teams=(-1,), user=-2)
+_IN_PROJECT = Prepared(_limits, teams=(-1,), user=-2, project=-3)
 """What a request of a person in a project reads."""
 
 
 def _part(teams: Collection[Team], user: User | None, project: Project | None) -> Part:
-    if len(teams) == 1 and user is not None and project is not None:
-        [team] = teams
-        return _OF_ONE.of(team=team.pk, user=user.pk, project=project.pk)[0]
-    return Rows(counting.applicable_limits(teams, None, user, project))
+    ids = [team.pk for team in teams]
+    if user is None:
+        return Rows(counting.applicable_limits(ids, None, user, project))
+    holders: dict[str, Any] = {"teams": ids, "user": user.pk}
+    return _OF_PERSON.of(**holders)[0] if project is None else _IN_PROJECT.of(**holders, project=project.pk)[0]
 
 
 class CountedLimits:
@@ -40,14 +45,35 @@ class CountedLimits:
         project: Project | None = None,
         batch: Batch | None = None,
     ) -> None:
-        self._usage, self._teams = usage, teams
+        self._usage, self._teams, self._user, self._project = usage, teams, user, project
         self._read = (batch or Batch()).add(_part(teams, user, project))
 
     @cached_property
     def rows(self) -> list[Limit]:
         """The limits with their names, in the order in which they are locked."""
         departments = self._usage.quotas.above(self._teams)
-        return [row for row in self._read() if row.department_id is None or row.department_id in departments]
+        found = [row for row in self._read() if row.department_id is None or row.department_id in departments]
+        if found:
+            self._set_relations(found)
+        return found
+
+    def _set_relations(self, rows: Iterable[Limit]) -> None:
+        """Set holder and scope of each, which were read beside them: as joins their planning takes longest of all."""
+        quotas, offerings = self._usage.quotas, self._usage.index.offerings()
+        known: dict[str, Iterable[Any]] = {
+            "department": quotas.departments,
+            "team": quotas.teams,
+            "project": [self._project] if self._project else [],
+            "user": [self._user] if self._user else [],
+            "pool": [one.pool for one in offerings],
+            "offering": offerings,
+            "flavor": [one.flavor for one in offerings],
+        }
+        for name, objects in known.items():
+            by_id = {one.pk: one for one in objects}
+            for row in rows:
+                if one := by_id.get(getattr(row, f"{name}_id")):
+                    setattr(row, name, one)
 
     def applies(self, limit: Limit, team: Team) -> bool:
         """Return whether the limit applies to the team: its own, a department's above it, a member's or a project's."""

@@ -20,13 +20,20 @@ from quotas.costs import selectors as costs
 
 @dataclass(frozen=True)
 class Fleet:
-    """All that is offered with its capacity and price, as read at ``read_at`` of the monotonic clock."""
+    """All that is offered with its capacity and price, as read at ``read_at`` of the monotonic clock.
+
+    ``usage`` was read with it, and is for who asked for the fleet before that (``Availability``).
+    """
 
     read_at: float
-    index: OfferingIndex
+    usage: CurrentUsage
     capacities: Mapping[str, Capacity]
     prices: Mapping[str, Fraction]
     currency: str
+
+    @property
+    def index(self) -> OfferingIndex:
+        return self.usage.index
 
     def capacity(self, offering: Offering) -> Capacity:
         return self.capacities[offering.key]
@@ -56,7 +63,7 @@ def _read() -> Fleet:
     prices, currency = costs.prices_with_currency(offered, clock.now())
     return Fleet(
         read_at=read_at,
-        index=usage.index,
+        usage=usage,
         capacities={offering.key: snapshot.capacity(offering) for offering in offered},
         prices=prices,
         currency=currency,

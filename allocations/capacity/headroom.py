@@ -37,7 +37,8 @@ class Availability:
     in one query when it is first needed, with the rest of the ``batch``.
 
     With ``cliques``, NVLink cliques are read with the devices. With ``fleet`` the capacity is as it was read; what
-    decides has none.
+    decides has none. ``since`` is a time of the monotonic clock, before the fleet was asked for: what was read with the
+    fleet after it is not read again.
     """
 
     def __init__(
@@ -50,9 +51,14 @@ class Availability:
         index: OfferingIndex | None = None,
         batch: Batch | None = None,
         fleet: Fleet | None = None,
+        since: float | None = None,
     ) -> None:
         batch = batch or Batch()
-        usage = CurrentUsage(fleet.index if fleet else index, batch)
+        if fleet is not None and since is not None and fleet.read_at >= since:
+            usage = fleet.usage
+        else:
+            usage = CurrentUsage(fleet.index if fleet else index, batch)
+        self.usage = usage
         self.index: OfferingIndex = usage.index
         self.snapshot = CapacitySnapshot(usage, cliques=cliques)
         self.fleet: Fleet | CapacitySnapshot = fleet or self.snapshot

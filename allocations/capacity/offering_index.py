@@ -50,9 +50,16 @@ class OfferingIndex:
     def by_id(self, id_: int) -> Offering | None:
         return self._by_id.get(id_)
 
+    def offerings(self) -> list[Offering]:
+        return list(self._by_key.values())
+
     def offered(self) -> list[Offering]:
         """Return what is offered, sorted by key."""
         return [row for _, row in sorted(self._by_key.items()) if row.is_offered]
+
+    def listed(self) -> list[Offering]:
+        """Return what is offered, in the order in which PostgreSQL sorts their keys."""
+        return [row for row in self._by_key.values() if row.is_offered]
 
     def flavors(self) -> list[Flavor]:
         """Return the flavors of all offerings, each once."""

@@ -30,9 +30,9 @@ class PoolUse:
         return max(Fraction(0), self.total - self.unmanaged - self.blocked - self.held)
 
 
-def of_fleet(fleet: Fleet) -> list[PoolUse]:
-    """Return the offered pools, sorted by key; one query beside the fleet."""
-    held = CurrentUsage(fleet.index).held_amounts
+def of_fleet(fleet: Fleet, usage: CurrentUsage) -> list[PoolUse]:
+    """Return the offered pools, sorted by key."""
+    held = usage.held_amounts
     largest: dict[str, Offering] = {}
     for one in sorted(fleet.offerings(), key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.key)):
         largest.setdefault(one.pool.key, one)

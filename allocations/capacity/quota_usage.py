@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from allocations.capacity.offering_index import amounts_per_slice
+from allocations.capacity.offering_index import OfferingIndex, amounts_per_slice
 from allocations.capacity.usage import CurrentUsage
 from portal.core.reading import Batch
 from portal.tenants.models import Team
@@ -55,6 +55,10 @@ class QuotaUsage:
         self._usage = usage or CurrentUsage(batch=batch)
         self._read_quotas = read_quotas(batch)
         self._trees: dict[tuple[str, str], Tree] = {}
+
+    @property
+    def index(self) -> OfferingIndex:
+        return self._usage.index
 
     @cached_property
     def quotas(self) -> QuotaSnapshot:

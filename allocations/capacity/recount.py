@@ -27,7 +27,9 @@ def recount_limits_on(row: Allocation) -> None:
     team = row.project.team
     with transaction.atomic(), advisory_lock("limits"):
         _recount(
-            counting.applicable_limits([team], selectors.quota_snapshot().above([team]), row.requested_by, row.project)
+            counting.applicable_limits(
+                [team.pk], selectors.quota_snapshot().above([team]), row.requested_by, row.project
+            )
         )
 
 

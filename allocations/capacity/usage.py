@@ -10,10 +10,23 @@ from django.db.models import Sum
 from allocations.capacity.offering_index import Amounts, OfferingIndex, ReservedClaim
 from allocations.domain.custom_claim import UNITS_PATH
 from allocations.domain.phases import RESERVING
-from allocations.models import Allocation, MirrorObject
-from portal.core.reading import Batch, Columns, Compiled, compiled
+from allocations.models import MirrorObject
+from portal.core.reading import Batch, Columns, Compiled, Statement, compiled
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
+
+RESERVED = f"""
+    SELECT team.slug, offering.key, used.n, used.units
+    FROM (
+        SELECT project_id, offering_id, sum(count) AS n,
+            json_agg(claim #> '{{{UNITS_PATH.replace("__", ",")}}}') FILTER (WHERE claim IS NOT NULL) AS units
+        FROM allocations_allocation WHERE ended_at IS NULL AND phase = ANY(%s) GROUP BY project_id, offering_id
+    ) AS used
+    JOIN tenants_project AS project ON project.id = used.project_id
+    JOIN tenants_team AS team ON team.id = project.team_id
+    JOIN catalog_offering AS offering ON offering.id = used.offering_id
+"""  # noqa: S608 (built from a constant)
+"""Sums before it joins: there are many allocations of a project."""
 
 
 class CurrentUsage:
@@ -40,7 +53,7 @@ class CurrentUsage:
         Tenants' own Jobs are found by the offering's ``flavor`` and ``resource`` in Kueue.
         """
         jobs = self._jobs[queue_names.cluster_queue(team), flavor, resource]
-        return self._reserved.get((team, offering), 0) + jobs
+        return self._reserved.get(team, Counter())[offering] + jobs
 
     @cached_property
     def by_queue(self) -> Mapping[str, Mapping[tuple[str, str], int]]:
@@ -49,26 +62,33 @@ class CurrentUsage:
         They include the leases of allocations in phases that reserve, and tenants' own Jobs.
         """
         used: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
-        for team in {team for team, _ in self._reserved} | {claim.team for claim in self._claims}:
+        claims: dict[str, list[ReservedClaim]] = defaultdict(list)
+        for claim in self._claims:
+            claims[claim.team].append(claim)
+        for team, slices in self._reserved.items():
             of_queue = used[queue_names.cluster_queue(team)]
-            for pool, amounts in self._reserved_amounts(team).items():
+            for pool, amounts in self.index.amounts(slices, claims[team]).items():
                 for resource, amount in amounts.items():
                     of_queue[pool.partition("/")[0], resource] += amount
         for (queue, flavor, resource), amount in self._jobs.items():
             used[queue][flavor, resource] += amount
         return used
 
-    def _reserved_amounts(self, team: str) -> Amounts:
-        slices = {key: n for (t, key), n in self._reserved.items() if t == team}
-        return self.index.amounts(slices, [claim for claim in self._claims if claim.team == team])
-
     @cached_property
-    def _reserved(self) -> dict[tuple[str, str], int]:
-        return {(team, offering): n for team, offering, n in self._read.reserved}
+    def _reserved(self) -> dict[str, Counter[str]]:
+        """Slices by team and offering; custom claims count too."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for team, offering, n, _ in self._read.reserved:
+            found[team][offering] += n
+        return found
 
     @cached_property
     def _claims(self) -> list[ReservedClaim]:
-        return [ReservedClaim(team, offering, units or {}) for team, offering, units in self._read.claims]
+        return [
+            ReservedClaim(team, offering, units or {})
+            for team, offering, _, claims in self._read.reserved
+            for units in claims or ()
+        ]
 
     @cached_property
     def _jobs(self) -> Counter[tuple[str, str, str]]:
@@ -95,24 +115,20 @@ def _compiled_parts() -> tuple[Compiled, ...]:
     return tuple(map(compiled, _parts()))
 
 
-def _parts() -> Iterator[Columns]:
+def _parts() -> Iterator[Columns | Statement]:
     """Yield what to read of each field of ``_Rows``."""
     held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
-    reserving = Allocation.objects.filter(ended_at=None, phase__in=RESERVING).order_by()
-    offerings = ("project__team__slug", "offering__key")
     jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     yield Columns(held, ("offering", "n"))
-    yield Columns(reserving.values(*offerings).annotate(n=Sum("count")), (*offerings, "n"))
-    yield Columns(reserving.filter(claim__isnull=False), (*offerings, f"claim__{UNITS_PATH}"))
+    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), 4)
     yield Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage"))
 
 
 class _Rows(NamedTuple):
-    """What was read: slices held by offering; slices reserved by team and offering; the units of claims by the same;
-    cluster, queue and usage of other workloads.
+    """What was read: slices held by offering; slices reserved by team and offering, of several projects, with the units
+    of each custom claim among them; cluster, queue and usage of other workloads.
     """
 
     held: list[tuple[str, int]]
-    reserved: list[tuple[str, str, int]]
-    claims: list[tuple[str, str, Mapping[str, int] | None]]
+    reserved: list[tuple[str, str, int, list[Mapping[str, int] | None] | None]]
     jobs: list[tuple[str, str, Mapping[str, Mapping[str, int]] | None]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 MICROSECOND = timedelta(microseconds=1)
@@ -18,8 +19,9 @@ Interval = tuple[datetime, datetime | None]
 """``[start, end)``; the end is None while it lasts."""
 
 
+@lru_cache(maxsize=1024)
 def length(hours: Decimal) -> timedelta:
-    """Return so many hours, rounded to the microsecond."""
+    """Return so many hours, rounded to the microsecond. Kept, since a list asks three times for each row."""
     return round(Fraction(hours) * 3600 * 10**6) * MICROSECOND
 
 

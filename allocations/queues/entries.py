@@ -3,11 +3,15 @@
 A `QueueItem` has only the columns that positions and sums need; an `Entry` has all that is shown.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.db.models import Case, Count, IntegerField, When
 
 from allocations.cluster import names
 from allocations.domain import reasons
@@ -19,7 +23,8 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import job_refusals, jobs
 from allocations.queues.jobs import Job, Unfinished
-from portal.core.reading import Columns, Statement, read_tables
+from portal.core.any_of import AnyOf
+from portal.core.reading import Columns, Part, Prepared, read_tables
 from portal.tenants.models import Project
 
 PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
@@ -64,20 +69,60 @@ class QueueItem(NamedTuple):
         return self.order[2]
 
 
-def of_teams(teams: Collection[int]) -> list[QueueItem]:
-    """Return all items that are queued or have quota in the teams' queues, in order; one query."""
-    return of_rows(*read_tables(*parts(teams)))
+def first_of_teams(teams: Collection[int], size: int) -> tuple[Counter[int], list[QueueItem]]:
+    """Return how many are queued by team, and the first ``size`` of all in order; one query."""
+    counts, first, unfinished = read_tables(*_first(size).of(teams=list(teams)), jobs.unfinished_part(teams))
+    queued = [one for one in of_rows(first, unfinished) if one.is_queued]
+    counted = Counter(dict(counts))
+    counted.update(one.team for one in queued if one.is_job)
+    return counted, queued[:size]
 
 
-def parts(teams: Collection[int]) -> tuple[Columns, Statement]:
-    """Return what to read for ``of_rows``."""
-    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
+@cache
+def _first(size: int) -> Prepared:
+    rank = Case(*(When(priority=name, then=-value) for name, value in PRIORITIES.items()), output_field=IntegerField())
+
+    def parts(teams: Any) -> list[Columns]:
+        queued, columns = _allocations(AnyOf("project__team_id", teams), (Phase.QUEUED,))[0]
+        by_team = queued.values("project__team_id").annotate(number=Count("pk"))
+        return [
+            Columns(by_team, ("project__team_id", "number")),
+            Columns(queued.annotate(rank=rank).order_by("rank", "created_at", "pk")[:size], columns),
+        ]
+
+    return Prepared(parts, teams=(-1,))
+
+
+def parts(teams: Collection[int]) -> tuple[Part, Part]:
+    """Return what to read for ``of_rows``: all items of the teams' queues that are queued or have quota."""
+    return _OF_TEAMS.of(teams=list(teams))[0], jobs.unfinished_part(teams)
+
+
+def queued_parts_beside(projects: Collection[int]) -> tuple[Part, Part]:
+    """Return what to read for ``of_rows``: allocations that are queued in the queues of these projects' teams, and
+    Jobs.
+    """
+    return _QUEUED_BESIDE.of(projects=list(projects))[0], jobs.unfinished_part_beside(projects)
+
+
+def _allocations(in_queues: AnyOf | Q, phases: Collection[Phase]) -> list[Columns]:
+    rows = Allocation.objects.filter(in_queues, phase__in=phases, ended_at=None)
     columns = (
         *("pk", "name", "priority", "created_at", "phase", "count"),
         *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
         *(f"claim__{path}" for path in SLICES_PATHS),
     )
-    return Columns(rows.order_by(), columns), jobs.unfinished_part(teams)
+    return [Columns(rows.order_by(), columns)]
+
+
+def _beside(projects: Any) -> Q:
+    return Q(project__team__in=Project.objects.filter(AnyOf("id", projects)).order_by().values("team"))
+
+
+_OF_TEAMS = Prepared(
+    lambda teams: _allocations(AnyOf("project__team_id", teams), (Phase.QUEUED, *RESERVING)), teams=(-1,)
+)
+_QUEUED_BESIDE = Prepared(lambda projects: _allocations(_beside(projects), (Phase.QUEUED,)), projects=(-1,))
 
 
 def of_rows(allocations: Iterable[Sequence[Any]], unfinished: Iterable[Sequence[Any]]) -> list[QueueItem]:
@@ -88,6 +133,10 @@ def of_rows(allocations: Iterable[Sequence[Any]], unfinished: Iterable[Sequence[
     ]
     items += [_of_job(job, job.team, job.cluster, job.namespace) for job in jobs.unfinished(unfinished)]
     return sorted(items, key=lambda one: one.order)
+
+
+def is_queued(row: Allocation | Job) -> bool:
+    return row.state is jobs.State.QUEUED if isinstance(row, Job) else row.phase == Phase.QUEUED
 
 
 def item(row: Allocation | Job) -> QueueItem:

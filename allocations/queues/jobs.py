@@ -47,9 +47,12 @@ UNFINISHED = """
     JOIN tenants_project AS project
         ON project.cluster_id = workload.cluster_id AND project.namespace = workload.namespace
     CROSS JOIN LATERAL (SELECT workload.facts #>> '{job,uid}' AS uid) AS job
-    WHERE project.team_id = ANY(%s) AND workload.kind = 'Workload' AND workload.allocation = ''
+    WHERE project.team_id = ANY ({teams}) AND workload.kind = 'Workload' AND workload.allocation = ''
         AND job.uid IS NOT NULL AND workload.facts #>> '{conditions,Finished,status}' IS DISTINCT FROM 'True'
 """
+
+OF_TEAMS = UNFINISHED.replace("{teams}", "%s")
+OF_TEAMS_OF_PROJECTS = UNFINISHED.replace("{teams}", "SELECT team_id FROM tenants_project WHERE id = ANY(%s)")
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,12 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
 
 def unfinished_part(teams: Collection[int]) -> Statement:
     """Return what to read for ``unfinished``."""
-    return Statement(UNFINISHED, (list(teams),), columns=7)
+    return Statement(OF_TEAMS, (list(teams),), columns=7)
+
+
+def unfinished_part_beside(projects: Collection[int]) -> Statement:
+    """Return what to read for ``unfinished``, of the teams of these projects."""
+    return Statement(OF_TEAMS_OF_PROJECTS, (list(projects),), columns=7)
 
 
 def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:

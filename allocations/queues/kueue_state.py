@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from allocations.domain.observed_facts import cluster_queue_facts
 from allocations.models import MirrorObject
 from portal.clusters.models import Cluster
+from portal.core.reading import Batch, Prepared, Rows
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.limits import differences, selectors
@@ -41,10 +42,17 @@ def objects(user: User) -> list[KueueObject]:
     return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 
 
+_MIRRORED = Prepared(
+    lambda cluster: [Rows(MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS))], cluster="an example"
+)
+
+
 def _compared(cluster: str) -> Iterator[KueueObject]:
-    mirrored = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
-    rows = {(row.kind, row.name): row for row in mirrored}
-    for desired in selectors.manifests(cluster):
+    batch = Batch()
+    mirrored = batch.add(*_MIRRORED.of(cluster=cluster))
+    wanted = selectors.manifests(cluster, batch=batch)
+    rows: dict[tuple[str, str], MirrorObject] = {(row.kind, row.name): row for row in mirrored()}
+    for desired in wanted:
         kind, name = desired["kind"], desired["metadata"]["name"]
         if kind not in KINDS:
             continue

@@ -5,8 +5,9 @@ priority and then by age; so does one queue while Kueue is unavailable. Of a lon
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from allocations.models import Allocation, MirrorObject
 from allocations.queues import entries as queue_entries
 from allocations.queues.entries import Entry, QueueItem
 from allocations.queues.jobs import Job
-from portal.core.reading import Columns, read_tables
+from portal.core.reading import Batch, Columns, Compiled, compiled, read_tables
 from portal.tenants.models import Department, Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors
@@ -93,16 +94,25 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
 
 
 def positions(rows: Iterable[Allocation | Job]) -> dict[UUID, QueuePosition]:
-    """Return the position of each queued one in its team's queue of its cluster, in the portal's order and a fixed
-    number of queries.
-    """
-    queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
+    """Return the position of each queued one in its team's queue of its cluster, in the portal's order; one query."""
+    return read_positions(rows, Batch())()
+
+
+def read_positions(rows: Iterable[Allocation | Job], batch: Batch) -> Callable[[], dict[UUID, QueuePosition]]:
+    """Add to the batch what ``positions`` reads; return the function that returns it. The rows need no relations."""
+    queued = [row for row in rows if queue_entries.is_queued(row)]
     if not queued:
-        return {}
-    ids = {item.id for item in queued}
+        return dict
+    ids = {row.uid if isinstance(row, Job) else row.pk for row in queued}
+    projects = {row.project.pk if isinstance(row, Job) else row.project_id for row in queued}
+    parts = [batch.add(part) for part in queue_entries.queued_parts_beside(projects)]
+    return lambda: _positions(ids, queue_entries.of_rows(*(part() for part in parts)))
+
+
+def _positions(ids: Container[UUID], items: Iterable[QueueItem]) -> dict[UUID, QueuePosition]:
     counted: Counter[tuple[int, str]] = Counter()
     found: dict[UUID, tuple[tuple[int, str], int]] = {}
-    for one in queue_entries.of_teams({item.team for item in queued}):
+    for one in items:
         if one.is_queued:
             queue = one.team, one.cluster
             counted[queue] += 1
@@ -159,12 +169,13 @@ def _entries_ahead(queued: Sequence[QueueItem], start: int, size: int) -> list[E
     return found
 
 
-def _tree_parts() -> tuple[Columns, Columns, Columns]:
+@cache
+def _tree_parts() -> tuple[Compiled, Compiled, Compiled]:
     """Return what to read for ``_others_waiting``: departments with those above them, teams, and ClusterQueues."""
     return (
-        Columns(Department.objects.order_by(), ("pk", "parent_id")),
-        Columns(Team.objects.order_by(), ("slug", "department_id")),
-        Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending")),
+        compiled(Columns(Department.objects.order_by(), ("pk", "parent_id"))),
+        compiled(Columns(Team.objects.order_by(), ("slug", "department_id"))),
+        compiled(Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending"))),
     )
 
 

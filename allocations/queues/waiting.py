@@ -1,6 +1,5 @@
 """What waits in the queues of several teams, in the portal's order, by priority and then by age."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -34,9 +33,8 @@ def of_teams(teams: Iterable[Team], size: int) -> Waiting:
     slugs = {team.pk: team.slug for team in teams}
     if not slugs:
         return Waiting()
-    waiting = [one for one in queue_entries.of_teams(slugs) if one.is_queued]
-    counted = Counter(slugs[one.team] for one in waiting)
-    first = waiting[:size]
+    by_team, first = queue_entries.first_of_teams(slugs, size)
+    counted = {slugs[team]: number for team, number in by_team.items()}
     entries = queue_entries.full_entries(first) if first else {}
     return Waiting(
         by_team=dict(sorted(counted.items(), key=lambda one: (-one[1], one[0]))),

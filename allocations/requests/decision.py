@@ -25,13 +25,22 @@ from allocations.requests.custom_claims import PreparedClaim
 from allocations.requests.period import Period
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Retryable, Violation
-from portal.core.reading import Batch, Columns, Rows
+from portal.core.reading import Batch, Columns, Prepared
 from portal.tenants import access
 from portal.tenants.access import Permissions
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.limits import counting
 from quotas.limits.models import Limit
+
+
+def _place(project: int) -> list[Columns]:
+    rows = Project.objects.filter(pk=project).order_by()
+    return [Columns(rows, ("team_id", "team__department_id", "archived_at"))]
+
+
+_PLACE = Prepared(_place, project=-1)
+"""Where the project is now, and whether it is archived."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ def validate(user: User, spec: AllocationRequest) -> ValidRequest:
     Raises Invalid, NotVisible, Forbidden; Refused for a custom claim that cannot be counted.
     """
     batch = Batch()
-    projects = batch.add(Rows(access.projects_named(user, spec.project)))
+    projects = batch.add(access.project_named(user, spec.project))
     roles = batch.add(access.roles_in_teams(user))
     index = OfferingIndex(batch)
     if not projects():
@@ -112,7 +121,7 @@ def decide(request: ValidRequest) -> Decision:
     """
     user, project, offering, spec = request.user, request.project, request.offering, request.spec
     batch = Batch()
-    place = batch.add(Columns(Project.objects.filter(pk=project.pk), ("team_id", "team__department_id", "archived_at")))
+    place = batch.add(*_PLACE.of(project=project.pk))
     roles = batch.add(access.roles_in_teams(user))
     numbers = batch.add(allocation_limits.numbers(project))
     availability = Availability(

@@ -1,7 +1,7 @@
 """Reads what is shown beside allocations: devices, cost to date and objects; in a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -13,7 +13,8 @@ from allocations.capacity import geometry_lookup
 from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
 from portal.core import clock
-from portal.core.reading import Rows, Statement, digest_of, read_tables
+from portal.core.any_of import AnyOf
+from portal.core.reading import Batch, Columns, Part, Prepared, Rows, Statement, digest_of, read_tables
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import targets
 from quotas.catalog.layouts import known_placement, parent_gpu
@@ -108,34 +109,55 @@ def by_id(rows: Iterable[Allocation]) -> dict[UUID, Detail]:
     return read(rows).by_id()
 
 
-def read(rows: Iterable[Allocation]) -> Details:
-    """Read what is shown beside some rows, and set the rows' relations; one query.
+def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
+    """Read what is shown beside some rows, and set the rows' relations; one query, with the rest of the ``batch``.
 
     Of rows that were just requested there is nothing in the ledger and in the cluster yet.
     """
-    rows = list(rows)
+    rows, batch = list(rows), batch or Batch()
     started = [row.pk for row in rows if row.number is not None or row.held_at is not None]
     bare = [row for row in rows if not Allocation.project.is_cached(row)]
-    projects = Project.objects.filter(pk__in={row.project_id for row in bare})
-    *relations, intervals, objects, prices = read_tables(
-        Rows(projects.only("slug", "namespace", "cluster", "team").order_by()),
-        Rows(Team.objects.filter(projects__in=projects.order_by()).distinct().order_by()),
-        Rows(Offering.objects.filter(pk__in={row.offering_id for row in bare}).select_related("flavor").order_by()),
-        Rows(User.objects.filter(pk__in={row.requested_by_id for row in bare}).only("username").order_by()),
-        held_intervals.statement(started),
-        Statement(OBJECTS, (started,), 4),
-        rates.statement(),
+    parts = [batch.add(part) for part in _relations_of(bare)]
+    intervals, objects, prices = (
+        batch.add(part)
+        for part in (held_intervals.statement(started), Statement(OBJECTS, (started,), 4), rates.statement())
     )
-    _set_relations(bare, *relations)
+    relations = [part() for part in parts]
+    if bare:
+        _set_relations(bare, *relations)
     by_target: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for target, kind, namespace, name in objects:
+    for target, kind, namespace, name in objects():
         by_target[target].append((kind, namespace, name))
     return Details(
         rows=rows,
-        intervals=[held_intervals.interval(one) for one in intervals],
+        intervals=[held_intervals.interval(one) for one in intervals()],
         objects=by_target,
-        prices=rates.price_list(prices),
-        version=digest_of(intervals, objects, prices, _columns(*relations)),
+        prices=rates.price_list(prices()),
+        version=digest_of(intervals(), objects(), prices(), _columns(*relations) if bare else []),
+    )
+
+
+def _relations(projects: Any, offerings: Any, people: Any) -> list[Rows]:
+    of_rows = Project.objects.filter(AnyOf("id", projects)).order_by()
+    return [
+        Rows(of_rows.only("slug", "namespace", "cluster", "team")),
+        Rows(Team.objects.filter(projects__in=of_rows).distinct().order_by()),
+        Rows(Offering.objects.filter(AnyOf("id", offerings)).select_related("flavor").order_by()),
+        Rows(User.objects.filter(AnyOf("id", people)).only("username").order_by()),
+    ]
+
+
+_RELATIONS = Prepared(_relations, projects=(-1,), offerings=(-2,), people=(-3,))
+
+
+def _relations_of(rows: Collection[Allocation]) -> Sequence[Part]:
+    """Return what to read for ``_set_relations`` of these rows, if there are any."""
+    if not rows:
+        return ()
+    return _RELATIONS.of(
+        projects=list({row.project_id for row in rows}),
+        offerings=list({row.offering_id for row in rows}),
+        people=list({row.requested_by_id for row in rows}),
     )
 
 
@@ -184,6 +206,15 @@ def _of_last_hold(rows: Iterable[Allocation], intervals: Iterable[HeldInterval])
     return list(found.values())
 
 
+def _published(nodes: Any, names: Any) -> list[Columns]:
+    rows = Device.objects.filter(AnyOf("node__name", nodes), AnyOf("name", names)).order_by()
+    attributes = {"parent": KT("attributes__parentUUID"), "profile": KT("attributes__profile")}
+    return [Columns(rows.annotate(**attributes), ("node__cluster", "node__name", "name", "uuid", *attributes))]
+
+
+_PUBLISHED = Prepared(_published, nodes=("node",), names=("name",))
+
+
 def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> Mapping[UUID, list[HeldDevice]]:
     """Return the devices of each allocation in these intervals; one query for the GPUs of MIG devices."""
     held = [one for one in intervals if one.node]
@@ -194,14 +225,9 @@ def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> M
         for one in held:
             found[one.holder_id].append(HeldDevice(one.node, one.device, one.device_uuid))
         return found
-    published = Device.objects.filter(
-        node__name__in={one.node for one in held}, name__in=parts | {parent_gpu(name) for name in parts}
-    ).values_list(
-        "node__cluster", "node__name", "name", "uuid", KT("attributes__parentUUID"), KT("attributes__profile")
-    )
-    catalogue = {
-        (cluster, node, name): PublishedDevice(*columns) for cluster, node, name, *columns in published.order_by()
-    }
+    names = parts | {parent_gpu(name) for name in parts}
+    (published,) = read_tables(*_PUBLISHED.of(nodes=list({one.node for one in held}), names=list(names)))
+    catalogue = {(cluster, node, name): PublishedDevice(*columns) for cluster, node, name, *columns in published}
     geometries = {flavor: geometry_lookup.of_flavor(flavor) for flavor in set(flavor_of.values())}
     for one in held:
         gpu = catalogue.get((one.cluster, one.node, parent_gpu(one.device)))

@@ -17,7 +17,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, Transition
 from allocations.requests import advice, isolation
 from portal.core.errors import NotVisible
-from portal.core.reading import row_version
+from portal.core.reading import Rows, read_tables, row_version
 from portal.tenants import access
 from portal.tenants.models import User
 from portal.workqueue import targets
@@ -46,15 +46,18 @@ def _visible(user: User, rows: QuerySet[Allocation]) -> QuerySet[Allocation]:
     return rows if access.sees_all(user) else rows.filter(project__in=access.visible_projects(user))
 
 
+_ONE = access.PreparedForPerson(lambda user, id_: [Rows(visible(user).filter(pk=id_))], id_=UUID(int=1))
+
+
 def get(user: User, id_: UUID | str) -> Allocation:
     """Return the allocation. Raises NotVisible."""
     try:
-        row = visible(user).filter(pk=UUID(str(id_))).first()
+        (found,) = read_tables(*_ONE.of(user, id_=UUID(str(id_))))
     except ValueError:
-        row = None
-    if row is None:
+        found = []
+    if not found:
         raise NotVisible("The allocation", hint="GET /allocations lists yours.")
-    return row
+    return found[0]  # type: ignore[no-any-return]
 
 
 def releasable(user: User, id_: UUID | str) -> Allocation:

@@ -1,6 +1,6 @@
 """Prices, costs of nodes, bills and fixed costs as lines with their state, and what a change of them does."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from frontend.presenters import amounts
 from quotas.catalog import selectors as catalog
+from quotas.catalog.models import Offering
 from quotas.costs import selectors
 from quotas.costs.cost_rows import COLUMNS, Costs
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
@@ -286,7 +287,12 @@ def shared_cost_effect(row: SharedCost, before: SharedCost | None) -> Effect:
 def not_priced(at: datetime) -> dict[str, list[str]]:
     """Return the offerings that are offered and have no price, by flavor; two queries."""
     offered = list(catalog.offerings().order_by("key"))
-    prices, found = selectors.prices_per_hour(offered, at), dict[str, list[str]]()
+    return without_price(offered, selectors.prices_per_hour(offered, at))
+
+
+def without_price(offered: Iterable[Offering], prices: Container[str]) -> dict[str, list[str]]:
+    """Return the offerings that have none of the prices, by flavor."""
+    found: dict[str, list[str]] = {}
     for one in offered:
         if one.key not in prices:
             found.setdefault(one.flavor.name, []).append(one.key)

@@ -11,7 +11,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from frontend import time_zone
-from frontend.presenters.allocations import Card
 from frontend.presenters.phases import PhaseBadge
 
 register = template.Library()
@@ -33,17 +32,6 @@ def icon(name: str) -> SafeString:
 def phase(badge: PhaseBadge) -> SafeString:
     """Return a badge: its icon and its word."""
     return format_html('<span class="phase" data-tone="{}">{} {}</span>', badge.tone, icon(badge.icon), badge.word)
-
-
-@register.simple_tag
-def action(card: Card, verb: str, symbol: str, word: str) -> SafeString:
-    """Return the link to what a person may do with an allocation; its question opens in the dialog."""
-    return format_html(
-        '<a id="{verb}-{id}" class="button" href="{address}/{verb}" hx-get="{address}/{verb}" hx-target="#dialog" '
-        'hx-swap="innerHTML">{icon} {word}<span class="unseen"> {name}</span></a>',
-        **{"verb": verb, "id": card.id, "address": card.address, "icon": icon(symbol), "word": word},
-        name=card.row.name,
-    )
 
 
 @register.simple_tag

@@ -16,18 +16,20 @@ from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.queues import entries, queue
-from allocations.requests import details, forecast, pod_use, selectors, services
+from allocations.queues import entries
+from allocations.requests import forecast, pod_use, selectors, services
+from frontend.allocation_cards import cards_of
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
 from frontend.poll_version import unchanged, version
 from frontend.presenters import phases
-from frontend.presenters.allocations import Card, cards, event
+from frontend.presenters.allocations import Card, event
 from frontend.presenters.connecting import examples
 from frontend.presenters.pods import pod_lines
 from frontend.presenters.waiting import Waiting, waiting
 from portal.core import clock
 from portal.core.errors import Invalid
+from portal.core.reading import Batch
 from portal.tenants import access
 
 PAGE_SIZE = 25
@@ -44,21 +46,17 @@ def index(request: PageRequest) -> HttpResponse:
     current = version(shown, found.paginator.count)
     if same := unchanged(request, current):
         return same
+    batch = Batch()
+    projects = batch.add(access.project_slugs(request.user))
     context = {
-        "cards": cards(
-            shown,
-            details.by_id(shown),
-            queue.positions(shown),
-            access.permissions_of(request.user),
-            clock.now(),
-        ),
+        "cards": cards_of(request.user, shown, batch),
         "live": any(row.phase != Phase.ENDED for row in shown),
         "page": found,
         "version": current,
         "filters": filters,
         "is_filtered": any(filters.values()),
         "is_label_wrong": _labels(filters["label"]) is None,
-        "projects": access.visible_projects(request.user).order_by("slug").values_list("slug", flat=True),
+        "projects": [slug for (slug,) in projects()],
         "phases": PHASES,
     }
     return show(request, "frontend/allocations.html", context, partial="rows")
@@ -114,8 +112,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
 
 
 def _gpu(request: PageRequest, row: Allocation) -> Card:
-    rows = [row]
-    return cards(rows, details.by_id(rows), queue.positions(rows), access.permissions_of(request.user), clock.now())[0]
+    return cards_of(request.user, [row])[0]
 
 
 def _use(card: Card) -> dict[str, Any]:

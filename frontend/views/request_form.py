@@ -1,8 +1,9 @@
 """The request form: choose slices, preview the cost, send."""
 
+import time
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from django.contrib import messages
@@ -32,10 +33,13 @@ from frontend.presenters.offerings import choices
 from frontend.presenters.presets import filled_forms
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
+from portal.core.reading import Compiled, Rows, compiled, read_tables
 from portal.http import own_writes
 from portal.tenants import access
+from portal.tenants.access import Permissions
 from portal.tenants.models import Project
 from quotas.catalog import selectors as catalog
+from quotas.catalog.models import Preset
 from quotas.costs import selectors as costs
 
 EMPTY_SUMMARY: dict[str, Any] = {
@@ -54,11 +58,12 @@ DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 @page
 def request_form(request: PageRequest) -> HttpResponse:
     """Show the form, filled from the address; or send the request, and redirect to the allocation."""
-    projects = _projects(request)
+    known = _known(request)
+    projects = known.projects
     if request.method == "POST":
         is_reload = any(name in request.POST for name in RELOADS)
         return redirect(_address(request.POST)) if is_reload else _send(request, projects)
-    values = _values(request.GET, projects, _last(request))
+    values = _values(request.GET, projects, known.last)
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
     response = _page(request, projects, form, values)
     return trigger_client_event(response, "rows-changed", after="settle") if claim_form.is_resized(values) else response
@@ -70,8 +75,8 @@ def preview(request: PageRequest) -> HttpResponse:
     """Show what the form's values would get and cost, decided by the same rules; a part of the form's page."""
     if not request.htmx:
         return redirect(_address(request.GET))
-    projects = _projects(request)
-    values = _values(request.GET, projects, _last(request))
+    known = _known(request)
+    projects, values = known.projects, _values(request.GET, known.projects, known.last)
     context = {"claim": _claim(request, values), **_preview(request, projects, values)}
     return show(request, "frontend/request_form.html", context, partial="answer")
 
@@ -122,13 +127,15 @@ def _page(
         "who_to_ask": [] if projects else who_to_ask(request.user),
     }
     if project is not None:
+        since = time.monotonic()
         team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
-        availability = Availability([team], user=request.user, project=project, fleet=offered)
+        availability = Availability([team], user=request.user, project=project, fleet=offered, since=since)
         releases = cache(lambda: forecast.expected_releases(clock.now(), availability.index))
         listed = choices(team, availability, offered.prices, offered.currency, releases)
         context |= {"team": team, "choices": listed, "found": filtered(listed, values, offered.currency)}
         usable = [offer.key for choice in listed for offer in choice.offers if not offer.unavailable]
-        context["presets"] = filled_forms(catalog.presets(), _last(request), usable, values)
+        known = _known(request)
+        context["presets"] = filled_forms(known.presets, known.last, usable, values)
         context["claim_places"] = ",".join(f"#claim-{choice.name}" for choice in listed if choice.has_claim)
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
@@ -211,11 +218,41 @@ def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
     }
 
 
-def _projects(request: PageRequest) -> list[Project]:
-    """Return the projects in which the person may request slices, by name."""
-    permissions = access.permissions_of(request.user)
-    rows = access.visible_projects(request.user).filter(archived_at=None)
-    return [project for project in rows if permissions.can("allocation.request", project.team_id)]
+class Known(NamedTuple):
+    """What the form begins with: the projects in which the person may request slices, by name; the person's last
+    request in a project that is in use; the presets.
+    """
+
+    projects: list[Project]
+    last: Allocation | None
+    presets: list[Preset]
+
+
+_LAST = access.PreparedForPerson(
+    lambda user, person: [Rows(selectors.visible(user).filter(requested_by=person, project__archived_at=None)[:1])],
+    person=-2,
+)
+
+
+@cache
+def _presets() -> Compiled:
+    return compiled(Rows(catalog.presets()))
+
+
+def _known(request: PageRequest) -> Known:
+    """Return what the form begins with, read once for a page; one query."""
+    if not hasattr(request, "known"):
+        user = request.user
+        projects, roles, last, presets = read_tables(
+            access.projects_in_use(user),
+            access.roles_in_teams(user),
+            *_LAST.of(user, person=user.pk),
+            _presets(),
+        )
+        permissions = Permissions(user, dict(roles))
+        may_request = [one for one in projects if permissions.can("allocation.request", one.team_id)]
+        request.known = Known(may_request, next(iter(last), None), presets)  # type: ignore[attr-defined]
+    return request.known  # type: ignore[attr-defined,no-any-return]
 
 
 def _values(sent: QueryDict, projects: list[Project], last: Allocation | None) -> QueryDict:
@@ -230,11 +267,3 @@ def _values(sent: QueryDict, projects: list[Project], last: Allocation | None) -
 
 def _initial(values: QueryDict) -> dict[str, Any]:
     return {**values.dict(), "constraints": values.getlist("constraints")}
-
-
-def _last(request: PageRequest) -> Allocation | None:
-    """Return the person's last request in a project that is in use; read once for a page."""
-    if not hasattr(request, "last_request"):
-        own = selectors.visible(request.user).filter(requested_by=request.user, project__archived_at=None)
-        request.last_request = own.first()  # type: ignore[attr-defined]
-    return request.last_request  # type: ignore[attr-defined,no-any-return]

@@ -17,7 +17,10 @@ def hours(seconds: Exact) -> Fraction:
 
 def text(amount: Exact, places: int = MONEY_PLACES) -> str:
     """Return `amount` as a decimal string with exactly `places` places, half to even; never `-0`, no exponent."""
-    return _placed(round(Fraction(amount) * 10**places), places)
+    exact = amount if isinstance(amount, Fraction) else Fraction(amount)
+    units, rest = divmod(exact.numerator * 10**places, exact.denominator)  # a product of Fractions takes twice as long
+    twice = 2 * rest - exact.denominator
+    return _placed(units + (twice > 0 or (twice == 0 and units % 2 == 1)), places)
 
 
 def hours_text(amount: Exact) -> str:

@@ -8,11 +8,22 @@ from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import DecimalField, Model, QuerySet
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DecimalField,
+    Field,
+    ForeignKey,
+    IntegerField,
+    Model,
+    QuerySet,
+    TextField,
+)
 from django.db.models.expressions import RawSQL
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
+SAME_IN_JSON = tuple(each.to_python for each in (BooleanField, CharField, Field, IntegerField, TextField))
 MAX_ARGUMENTS = 90
 """PostgreSQL calls no function with more than 100 arguments."""
 
@@ -105,8 +116,8 @@ class Prepared:
     """Parts whose values differ from call to call, and which Django compiles once in a process.
 
     ``parts`` returns what to read for its arguments by name. It is called once, with ``examples``: values that occur
-    nowhere else, of the type that the database gets (a UUID for a UUID). None and collections are none, since other
-    values would need another statement; a tuple is one for the values of an ``AnyOf``, which are given as a list.
+    nowhere else, of the type that the database gets (a UUID for a UUID). None is none, since another value would
+    need another statement; a tuple is one for the values of an ``AnyOf``, which are given as a list.
     Raises ValueError when it is first used if an example is not among its values.
     """
 
@@ -190,19 +201,28 @@ def _maker(compiler: SQLCompiler) -> Callable[[list[Any]], Any]:
     """Return what makes the object of a row, as Django makes it of its own rows."""
     select, klass_info = compiler.select, compiler.klass_info
     assert klass_info is not None
-    convert = [each.output_field.to_python for each, *_ in select]
+    convert = [(n, each.output_field.to_python) for n, (each, *_) in enumerate(select) if not _is_json(each)]
     start, end = klass_info["select_fields"][0], klass_info["select_fields"][-1] + 1
     names = [each.target.attname for each, *_ in select[start:end]]
     relations = get_related_populators(klass_info, select, connection.alias)  # type: ignore[call-arg]  # stubs: Django 6
+    model, is_chunked = klass_info["model"], len(select) > MAX_ARGUMENTS
 
     def make(row: list[Any]) -> Any:
-        if len(select) > MAX_ARGUMENTS:
-            row = [value for chunk in row for value in chunk]
-        # Of a relation that a row does not have, all columns are None.
-        values = [None if value is None else to_python(value) for to_python, value in zip(convert, row, strict=True)]
-        made = klass_info["model"].from_db(connection.alias, names, values[start:end])
+        values = [value for chunk in row for value in chunk] if is_chunked else row
+        for n, to_python in convert:
+            if values[n] is not None:  # of a relation that a row does not have, all columns are None
+                values[n] = to_python(values[n])
+        made = model.from_db(connection.alias, names, values[start:end])
         for relation in relations:
             relation.populate(values, made)
         return made
 
     return make
+
+
+def _is_json(column: Any) -> bool:
+    """Return whether the values of a column are the same in JSON as in an object."""
+    field = column.output_field
+    while isinstance(field, ForeignKey):
+        field = field.target_field
+    return type(field).to_python in SAME_IN_JSON

@@ -68,7 +68,7 @@ def use_and_wait(name: str, limit: int, other: str, other_limit: int, window_s: 
     other_key, other_left_s = _window(other, window_s)
 
     def run(store: redis.Redis) -> tuple[int, int]:
-        with store.pipeline() as pipeline:
+        with store.pipeline(transaction=False) as pipeline:
             pipeline.incr(key)
             pipeline.expire(key, WINDOW_S)
             pipeline.get(other_key)
@@ -99,11 +99,20 @@ def wait_if_counted(name: str, limit: int, window_s: int) -> int:
         return 0
 
 
-def add(name: str, amount: int, window_s: int) -> None:
-    """Add `amount` to what `name` was counted in this window; without Redis nothing is counted."""
+class Mark(NamedTuple):
+    """A name that is marked for so many seconds."""
+
+    name: str
+    seconds: int
+
+
+def add(name: str, amount: int, window_s: int, mark: Mark | None = None) -> None:
+    """Add `amount` to what `name` was counted in this window, and set the mark, in one round trip; without Redis
+    nothing is counted or marked.
+    """
     key, _ = _window(name, window_s)
     with suppress(Unavailable):
-        _run(lambda store: _increment(store, key, amount, window_s))
+        _run(lambda store: _increment(store, key, amount, window_s, mark))
 
 
 def hit(name: str, limit: int) -> int:
@@ -112,11 +121,6 @@ def hit(name: str, limit: int) -> int:
         return count(name, limit)
     except Unavailable:
         return 0
-
-
-def mark(name: str, seconds: int) -> None:
-    """Mark `name` for so many seconds. Raises `Unavailable` without Redis."""
-    _run(lambda store: store.set(f"{PREFIX}:{name}", 1, ex=seconds))
 
 
 def is_marked(name: str) -> bool:
@@ -130,10 +134,14 @@ def _window(name: str, window_s: int = WINDOW_S) -> tuple[str, int]:
     return f"{PREFIX}:{name}:{window}", window_s - passed
 
 
-def _increment(store: redis.Redis, key: str, amount: int = 1, window_s: int = WINDOW_S) -> int:
-    with store.pipeline() as pipeline:
+def _increment(
+    store: redis.Redis, key: str, amount: int = 1, window_s: int = WINDOW_S, mark: Mark | None = None
+) -> int:
+    with store.pipeline(transaction=False) as pipeline:  # one packet: where the first is done, so are the others
         pipeline.incr(key, amount)
         pipeline.expire(key, window_s)
+        if mark is not None:
+            pipeline.set(f"{PREFIX}:{mark.name}", 1, ex=mark.seconds)
         return int(pipeline.execute()[0])
 
 

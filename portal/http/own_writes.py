@@ -1,28 +1,26 @@
 """Remembers for a moment who wrote, in all web processes: what one has just changed, one must see."""
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from portal.http import counters
-from portal.http.person_limits import PERSON
+from portal.http.person_limits import MARK, PERSON
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 def note_own_writes(get_response: GetResponse) -> GetResponse:
-    """Note who wrote, before they have the answer."""
+    """Have `limit_person` note who wrote, with their processor time, before they have the answer."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         person = request.META.get(PERSON)
         if person is not None and request.method not in SAFE:
-            with suppress(counters.Unavailable):
-                counters.mark(_name(person), 1 + int(settings.FLEET_MAX_AGE_S))
+            request.META[MARK] = counters.Mark(_name(person), 1 + int(settings.FLEET_MAX_AGE_S))
         return response
 
     return middleware

@@ -24,9 +24,9 @@ WINDOW_S = 30
 """Long enough for the pages that a browser opens together, short enough that nobody who exceeds it waits for long."""
 WAITING, WAIT_S = 8, 10.0
 """How many more wait for each that runs, and for how long: enough for the tabs that a browser opens together."""
-PERSON, SLOT, WAIT = "PERSON", "PERSON_SLOT", "PERSON_WAIT_S"
-"""In `request.META`: the id of the person whose request it is, once that is known, what is open until it ends, and for
-how many seconds the person has to wait, if that was read already.
+PERSON, SLOT, WAIT, MARK = "PERSON", "PERSON_SLOT", "PERSON_WAIT_S", "PERSON_MARK"
+"""In `request.META`: the id of the person whose request it is, once that is known, what is open until it ends, for how
+many seconds the person has to wait, if that was read already, and what is to be marked with the processor time.
 """
 _slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
 _lock = Lock()
@@ -66,11 +66,11 @@ def limit_person(get_response: GetResponse) -> GetResponse:
         start = time.thread_time()
         with ExitStack() as request.META[SLOT]:
             response = get_response(request)
-        person = request.META.get(PERSON)
-        if person is not None:
-            _count(person, start)
-            if isinstance(response, StreamingHttpResponse):
-                response.streaming_content = _counted(person, iter(response))
+            person = request.META.get(PERSON)
+            if person is not None:
+                _count(person, start, request.META.get(MARK))
+        if person is not None and isinstance(response, StreamingHttpResponse):
+            response.streaming_content = _counted(person, iter(response))
         return response
 
     return middleware
@@ -96,8 +96,8 @@ def _counted(person: int, content: Iterator[Any]) -> Iterator[Any]:
         start = time.thread_time()
 
 
-def _count(person: int, start: float) -> None:
-    counters.add(_name(person), round((time.thread_time() - start) * 1000), WINDOW_S)
+def _count(person: int, start: float, mark: counters.Mark | None = None) -> None:
+    counters.add(_name(person), round((time.thread_time() - start) * 1000), WINDOW_S, mark)
 
 
 def _name(person: int) -> str:

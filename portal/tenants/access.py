@@ -8,15 +8,16 @@ Roles of a person towards a team:
 A team in which a person has no role is not visible to that person: the answer is then 404, not 403.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
-from portal.core.reading import Columns
+from portal.core.reading import Columns, Compiled, Part, Prepared, Rows, compiled, read_tables
 from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
@@ -118,13 +119,22 @@ class Permissions:
 
 def permissions_of(user: Person) -> Permissions:
     """Return the permissions of `user` in every team, in one query."""
-    return Permissions(user, dict(roles_in_teams(user).rows.values_list("team_id", "role")))
+    (roles,) = read_tables(roles_in_teams(user))
+    return Permissions(user, dict(roles))
 
 
-def roles_in_teams(user: Person) -> Columns:
-    """Return the columns of which `Permissions` is made, for callers that read them with other tables."""
-    rows = Membership.objects.filter(user=user) if isinstance(user, User) else Membership.objects.none()
-    return Columns(rows, ("team_id", "role"))
+def _roles(user: int) -> list[Columns]:
+    return [Columns(Membership.objects.filter(user=user).order_by(), ("team_id", "role"))]
+
+
+_ROLES = Prepared(_roles, user=-1)
+
+
+def roles_in_teams(user: Person) -> Part:
+    """Return what to read for `Permissions`, for callers that read it with other tables: team and role."""
+    if isinstance(user, User):
+        return _ROLES.of(user=user.pk)[0]
+    return compiled(Columns(Membership.objects.none(), ("team_id", "role")))
 
 
 def sees_all(user: Person) -> bool:
@@ -133,11 +143,15 @@ def sees_all(user: Person) -> bool:
 
 def visible_teams(user: Person) -> QuerySet[Team]:
     """Return the teams whose things `user` may read."""
-    if sees_all(user):
-        return Team.objects.all()
-    if not isinstance(user, User) or not user.is_active:
-        return Team.objects.none()
-    return Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
+    return Team.objects.all() if sees_all(user) else Team.objects.filter(pk__in=_own_teams(user))
+
+
+_OWN_TEAMS = Prepared(lambda user: [Rows(Team.objects.filter(memberships__user=user))], user=-1)
+
+
+def own_teams(user: User) -> list[Team]:
+    """Return the teams that `user` is in, by slug; one query."""
+    return read_tables(*_OWN_TEAMS.of(user=user.pk))[0]
 
 
 def visible_departments(user: Person) -> QuerySet[Department]:
@@ -152,7 +166,14 @@ def visible_departments(user: Person) -> QuerySet[Department]:
 
 def visible_projects(user: Person) -> QuerySet[Project]:
     """Return the projects whose things `user` may read, including archived ones, with team and department loaded."""
-    return Project.objects.filter(team__in=visible_teams(user)).select_related("team__department")
+    rows = Project.objects.select_related("team__department")
+    return rows if sees_all(user) else rows.filter(team__in=_own_teams(user))
+
+
+def _own_teams(user: Person) -> QuerySet[Any, Any]:
+    """Return the ids of the teams that `user` is in; none for a user who is signed out or inactive."""
+    of_user = Membership.objects.filter(user=user) if isinstance(user, User) and user.is_active else None
+    return (Membership.objects.none() if of_user is None else of_user).values("team")
 
 
 def team_for(user: Person, slug: str) -> Team:
@@ -173,16 +194,54 @@ def department_for(user: Person, slug: str) -> Department:
 
 def project_for(user: Person, slug: str) -> Project:
     """Return the project named `slug`. Raises NotVisible."""
-    project = projects_named(user, slug).first()
-    if project is None:
+    (found,) = read_tables(project_named(user, slug))
+    if not found:
         raise no_project(slug)
-    return project
+    return found[0]  # type: ignore[no-any-return]
 
 
-def projects_named(user: Person, slug: str) -> QuerySet[Project]:
-    """Return the project named `slug`, if `user` may see it, for callers that read it with other tables."""
-    rows = visible_projects(user).filter(slug=slug)
-    return rows.none() if "\x00" in slug else rows
+class PreparedForPerson:
+    """Like `Prepared`, for what a person may read: one statement for who sees all, and one for all others.
+
+    ``parts`` gets a person who may see what the person may see, and the other values by name.
+    """
+
+    def __init__(self, parts: Callable[..., Sequence[Columns | Rows]], **examples: Any) -> None:
+        self._parts = parts
+        self._of_all = Prepared(partial(parts, User(platform_role=PlatformRole.OPERATOR)), **examples)
+        self._of_own = Prepared(lambda user, **values: parts(User(pk=user), **values), user=-1, **examples)
+
+    def of(self, user: Person, **values: Any) -> list[Compiled]:
+        """Return the parts with these values."""
+        if sees_all(user):
+            return self._of_all.of(**values)
+        if isinstance(user, User) and user.is_active:
+            return self._of_own.of(user=user.pk, **values)
+        return [compiled(part) for part in self._parts(AnonymousUser(), **values)]
+
+
+_NAMED = PreparedForPerson(
+    lambda user, slug: [Rows(visible_projects(user).filter(slug=slug).order_by())], slug="an example"
+)
+_SLUGS = PreparedForPerson(lambda user: [Columns(visible_projects(user).order_by("slug"), ("slug",))])
+_IN_USE = PreparedForPerson(lambda user: [Rows(visible_projects(user).filter(archived_at=None))])
+
+
+def project_named(user: Person, slug: str) -> Part:
+    """Return what to read of the project named `slug`, if `user` may see it, for callers that read it with other
+    tables; with team and department.
+    """
+    return Rows(Project.objects.none()) if "\x00" in slug else _NAMED.of(user, slug=slug)[0]
+
+
+def project_slugs(user: Person) -> Part:
+    """Return what to read for the slugs of the projects whose things `user` may read, sorted."""
+    return _SLUGS.of(user)[0]
+
+
+def projects_in_use(user: Person) -> Part:
+    """Return what to read of the projects whose things `user` may read and that are not archived, by slug."""
+    return _IN_USE.of(user)[0]
 
 
 def no_project(slug: str) -> NotVisible:

@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
+from portal.core.reading import Prepared, Rows, read_tables
 from portal.tenants.models import ApiToken
 
 FORM = re.compile(r"gpup_(?P<prefix>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -86,6 +87,14 @@ def state(row: ApiToken, now: datetime) -> State:
     return State.EXPIRED if row.expires_at <= now else State.VALID
 
 
+def _accepted(prefix: str) -> list[Rows]:
+    rows = ApiToken.objects.filter(prefix=prefix, revoked_at=None, user__is_active=True)
+    return [Rows(rows.select_related("user").order_by())]
+
+
+_ACCEPTED = Prepared(_accepted, prefix="an example")
+
+
 def find(token: str) -> ApiToken | None:
     """Return the valid token of an active person, with that person, or None; record its use.
 
@@ -95,8 +104,8 @@ def find(token: str) -> ApiToken | None:
     if match is None:
         return None
     now = clock.now()
-    found = {"prefix": match["prefix"], "revoked_at": None, "user__is_active": True}
-    row = next(iter(ApiToken.objects.select_related("user").filter(**found)), None)  # the prefix is unique
+    (found,) = read_tables(*_ACCEPTED.of(prefix=match["prefix"]))
+    row: ApiToken | None = next(iter(found), None)  # the prefix is unique
     if row is None or not hmac.compare_digest(row.digest, digest(token)):
         return None
     if state(row, now) is State.EXPIRED:

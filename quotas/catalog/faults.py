@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Value
 
+from portal.core.reading import Columns, Compiled, Rows, compiled, read_tables
 from quotas.catalog.models import Device, Flavor, Node
 
 UNUSABLE = Q(flavor=None) | Q(ready=False) | Q(tainted=False) | ~Q(problem="")
@@ -44,13 +47,35 @@ def proposed_flavors() -> QuerySet[Flavor]:
 
 
 def current(size: int) -> Faults:
-    """Return the first ``size`` of each; six queries."""
-    nodes, devices, proposed = unusable_nodes(), unhealthy_devices(), proposed_flavors()
+    """Return the first ``size`` of each; one query."""
+    nodes, node_count, devices, device_count, proposed, proposed_count = read_tables(*_parts(size))
     return Faults(
-        nodes=list(nodes[:size]),
-        node_count=nodes.count(),
-        devices=list(devices[:size]),
-        device_count=devices.count(),
-        proposed=list(proposed.values_list("pk", "name", "node_count")[:size]),  # type: ignore[misc]  # annotated
-        proposed_count=proposed.count(),
+        nodes=nodes,
+        node_count=_number(node_count),
+        devices=devices,
+        device_count=_number(device_count),
+        proposed=[(pk, name, count) for pk, name, count in proposed],
+        proposed_count=_number(proposed_count),
     )
+
+
+@cache
+def _parts(size: int) -> tuple[Compiled, ...]:
+    nodes, devices, proposed = unusable_nodes(), unhealthy_devices(), proposed_flavors()
+    return (
+        compiled(Rows(nodes[:size])),
+        compiled(_count(nodes)),
+        compiled(Rows(devices[:size])),
+        compiled(_count(devices)),
+        compiled(Columns(proposed[:size], ("pk", "name", "node_count"))),
+        compiled(_count(Flavor.objects.filter(accepted=False))),
+    )
+
+
+def _count(rows: QuerySet[Any]) -> Columns:
+    """Return what to read to count rows: there is one row with their number, or none if there are none."""
+    return Columns(rows.order_by().values(all_=Value(1)).annotate(number=Count("pk")), ("number",))
+
+
+def _number(counted: Sequence[Sequence[int]]) -> int:
+    return counted[0][0] if counted else 0

@@ -14,7 +14,8 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
-from portal.tenants.models import Project, Team, User
+from portal.core.any_of import AnyOf
+from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.limits.models import ENFORCED_BY_KUEUE, FRACTION_BASE, OF_A_DEPARTMENT, Limit, LimitUse
 
@@ -59,19 +60,20 @@ def fraction_units(amount: Fraction) -> int:
 
 
 def applicable_limits(
-    teams: Collection[Team],
+    teams: Collection[int],
     departments: Collection[int] | None,
     user: User | None = None,
     project: Project | None = None,
 ) -> QuerySet[Limit]:
     """Return the counted limits that apply to members of these teams: the project's, the person's in the teams, the
-    teams' and their departments' (ids; None: those of all departments); with their names, in the order in which they
-    are locked.
+    teams' and their departments' (None: those of all departments); with their names, in the order in which they
+    are locked. Teams and departments are ids.
     """
     of_departments = OF_A_DEPARTMENT if departments is None else Q(department__in=departments)
-    holders = Q(team__in=teams, user=None) | of_departments
+    of_teams = AnyOf("team_id", teams)
+    holders = Q(of_teams, user=None) | of_departments
     if user is not None:
-        holders |= Q(team__in=teams, user=user)
+        holders |= Q(of_teams, user=user)
     if project is not None:
         holders |= Q(project=project)
     rows = Limit.objects.filter(holders).exclude(ENFORCED_BY_KUEUE)

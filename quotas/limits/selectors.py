@@ -6,7 +6,7 @@ from functools import cache, cached_property
 
 from django.db.models import QuerySet
 
-from portal.core.reading import Batch, Columns, Compiled, Rows, compiled
+from portal.core.reading import Batch, Columns, Compiled, Prepared, Rows, compiled, read_tables
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -149,7 +149,15 @@ def _below(top: int, parents: Mapping[int, int | None]) -> set[int]:
 
 def policies() -> dict[str, Policy]:
     """Return the queue policies by name in Kueue; a missing one is `projection.DEFAULT_POLICY`."""
-    rows = QueuePolicy.objects.select_related("department", "team")
+    return _by_name(*read_tables(_policies()))
+
+
+@cache
+def _policies() -> Compiled:
+    return compiled(Rows(QueuePolicy.objects.select_related("department", "team")))
+
+
+def _by_name(rows: Iterable[QueuePolicy]) -> dict[str, Policy]:
     return {_name(row): Policy(row.weight, row.reclaim, row.within) for row in rows}
 
 
@@ -169,16 +177,27 @@ def _name(row: Limit | QueuePolicy) -> str:
     return name_of(holder)
 
 
-def manifests(cluster: str, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
-    """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Four
-    queries, three if `agreed` is given.
+def _accepted(cluster: str) -> list[Rows]:
+    return [Rows(pools(cluster).filter(flavor__accepted=True)), Rows(Flavor.objects.filter(cluster=cluster))]
+
+
+_ACCEPTED = Prepared(_accepted, cluster="an example")
+
+
+def manifests(
+    cluster: str, agreed: QuotaSnapshot | None = None, batch: Batch | None = None
+) -> list[projection.Manifest]:
+    """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. One
+    query, with the rest of the `batch`.
 
     Pools that are no longer found stay: Kueue forgets the usage of a flavor that is removed from a queue (tried on
     0.19.2: admitted leases drop out of its sum, which over-commits).
     """
-    agreed, competing = agreed or quota_snapshot(), policies()
-    accepted = pools(cluster).filter(flavor__accepted=True)
-    shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted]
+    batch = batch or Batch()
+    accepted, flavors, policies = (batch.add(part) for part in (*_ACCEPTED.of(cluster=cluster), _policies()))
+    agreed = agreed or read_quotas(batch)()
+    competing = _by_name(policies())
+    shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted()]
     used = {shape.flavor for shape in shapes}
 
     def quotas(name: str) -> dict[str, Quota]:
@@ -194,7 +213,8 @@ def manifests(cluster: str, agreed: QuotaSnapshot | None = None) -> list[project
         ),
         *(
             projection.resource_flavor(projection.FlavorShape(row.name, row.node_selector, row.tolerations))
-            for row in Flavor.objects.filter(cluster=cluster, name__in=used)
+            for row in flavors()
+            if row.name in used
         ),
         *(
             projection.cluster_queue(

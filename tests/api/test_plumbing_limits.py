@@ -67,7 +67,7 @@ def test_without_redis_nothing_is_limited_and_nobody_waits_twice(monkeypatch):
     asked = []
 
     class Gone:
-        def pipeline(self):
+        def pipeline(self, *, transaction):
             asked.append(1)
             raise redis.ConnectionError("gone")
 

@@ -102,7 +102,7 @@ def test_only_limits_of_the_person_the_project_and_what_is_above_bind(team, othe
     services.set_limit("operator", other_team, whole.flavor, 6)
     services.set_limit("operator", team, whole.pool, 6)
     above = services.set_limit("operator", team.department, None, 9)
-    found = counting.applicable_limits([team], {team.department_id}, ada, project)
+    found = counting.applicable_limits([team.pk], {team.department_id}, ada, project)
     assert list(found) == sorted([mine, of_project, of_team, above], key=lambda one: one.pk)
 
 

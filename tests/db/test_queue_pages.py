@@ -6,7 +6,8 @@ from django.test.utils import CaptureQueriesContext
 
 from allocations.domain.observed_facts import workload_facts
 from allocations.models import Allocation, MirrorObject
-from allocations.queues import queue
+from allocations.queues import entries, queue, waiting
+from portal.core.reading import read_tables
 from quotas.catalog.models import Offering
 from tests.support.fleet import fleet
 from tests.support.people import person
@@ -62,6 +63,16 @@ def test_as_many_queries_with_500_waiting_as_with_5(client, wait, path):
             assert client.get(path).status_code == 200
         found.append(len(caught))
     assert found[0] == found[1]
+
+
+def test_the_first_that_wait_are_the_first_of_the_whole_queue(wait, project):
+    wait(40)
+    Allocation.objects.filter(name="waits-8").update(priority="critical")
+    Allocation.objects.filter(name="waits-0").update(priority="batch")
+    whole = [one for one in entries.of_rows(*read_tables(*entries.parts([project.team_id]))) if one.is_queued]
+    found = waiting.of_teams([project.team], 7)
+    assert [one.entry.id for one in found.first] == [one.id for one in whole[:7]]
+    assert found.by_team == {"vision": 40}
 
 
 def test_an_answer_has_a_page_of_what_waits_and_tells_how_much_there_is(client, wait):

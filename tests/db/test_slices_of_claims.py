@@ -9,6 +9,7 @@ from allocations.models import Allocation
 from allocations.projects.archive import ArchivePreview
 from allocations.queues import entries
 from portal.api.views.projects import ends_document
+from portal.core.reading import read_tables
 from portal.tenants.models import PlatformRole
 from quotas.catalog.models import Pool
 from tests.support.claim_rows import h100_node
@@ -28,7 +29,7 @@ def row(request, team, project) -> Allocation:
 
 
 def test_the_queue_tells_two(row, team):
-    assert [one.requests for one in entries.of_teams([team.pk])] == [{"h100/claim": 2}]
+    assert [one.requests for one in entries.of_rows(*read_tables(*entries.parts([team.pk])))] == [{"h100/claim": 2}]
     assert entries.item(row).requests == {"h100/claim": 2}
     assert TWO in text(browser_of(person(team)).get(reverse("queue", args=[team.slug])))
     waiting = client(person(team)).get(f"/api/v1/queues/{team.slug}").json()["pending"]

@@ -15,6 +15,10 @@ def test_the_first_request_of_a_web_process_finds_all_views_imported():
     assert _said("import sys", "'frontend.views.home' in sys.modules, 'portal.wsgi' in sys.modules") == ["True", "True"]
 
 
+def test_a_garbage_collection_in_a_web_process_does_not_look_at_what_was_loaded():
+    assert _said("import gc", "gc.get_freeze_count() > 10 * len(gc.get_objects())") == ["True"]
+
+
 def _said(before: str, words: str) -> list[str]:
     """Return what a new process prints that imports the application after ``before``."""
     program = f"{before}; import portal.wsgi; print({words})"

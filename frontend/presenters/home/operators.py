@@ -8,11 +8,11 @@ from django.urls import reverse
 from allocations.capacity import pool_use
 from allocations.capacity.fleet import Fleet
 from allocations.capacity.pool_use import PoolUse
+from allocations.capacity.usage import CurrentUsage
 from allocations.limits.services import text, unit
 from allocations.queues import kueue_state, waiting
 from frontend.presenters import fleet, prices
 from frontend.presenters.home.leads import WaitingLine, waiting_lines
-from portal.core import clock
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog import faults
@@ -72,7 +72,7 @@ class Operations:
         return sum(map(len, self.not_priced.values()))
 
 
-def operations(user: User, capacity: Fleet) -> Operations:
+def operations(user: User, capacity: Fleet, usage: CurrentUsage) -> Operations:
     """Return what operators see first; a fixed number of queries for each cluster. Raises Forbidden for who is not
     platform staff.
     """
@@ -80,7 +80,7 @@ def operations(user: User, capacity: Fleet) -> Operations:
     queued, found, kueue = waiting.of_teams(teams, FIRST), faults.current(FIRST), kueue_state.objects(user)
     shown = list(_faults(found))[:FIRST]
     return Operations(
-        pools=[_pool(one) for one in pool_use.of_fleet(capacity)],
+        pools=[_pool(one) for one in pool_use.of_fleet(capacity, usage)],
         waiting=waiting_lines(queued.first),
         waiting_by_team=queued.by_team,
         waiting_more=queued.total - len(queued.first),
@@ -90,7 +90,7 @@ def operations(user: User, capacity: Fleet) -> Operations:
             (name, nodes, reverse("admin:catalog_flavor_change", args=[pk])) for pk, name, nodes in found.proposed
         ],
         proposed_more=found.proposed_count - len(found.proposed),
-        not_priced=prices.not_priced(clock.now()),
+        not_priced=prices.without_price(capacity.index.listed(), capacity.prices),
         drift=sum(bool(one.problem or one.differences) for one in kueue),
         objects=len(kueue),
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model
@@ -15,7 +15,6 @@ from portal.api.http.auth import current_user
 from portal.core import clock
 from portal.core.errors import NotVisible, Problem
 from portal.core.reading import digest_of
-from portal.tenants import access
 
 Row = TypeVar("Row", bound=Model)
 
@@ -59,10 +58,9 @@ def require_match(request: Request, version: int | str) -> None:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
 
 
-def of_list(request: Request, *parts: Any) -> str:
-    """Return the weak entity tag of a list made from `parts`, for this caller in these roles, in this minute."""
+def of_list(request: Request, roles: Mapping[int, str], *parts: Any) -> str:
+    """Return the weak entity tag of a list made from `parts`, for this caller with these roles, in this minute."""
     user = current_user(request)
-    roles = access.permissions_of(user).role_in
     minute = clock.this_minute().isoformat()
     return f'W/"{digest_of(user.pk, user.platform_role, roles, request.get_full_path(), minute, parts)}"'
 

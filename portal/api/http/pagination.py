@@ -95,7 +95,23 @@ def read_page(request: Request, rows: QuerySet[Row], *ordering: str) -> RowsOfPa
         found = list(_from(rows, ordering, cursor)[: size + 1])
     except (ValueError, OverflowError, ValidationError, DataError) as error:  # a position that is no value
         raise Invalid(INVALID_CURSOR) from error
-    shown, has_more = found[:size], len(found) > size
+    return _rows_of_page(request, found, size, cursor, ordering)
+
+
+def first_page(request: Request, rows: Sequence[Row], *ordering: str) -> RowsOfPage[Row] | None:
+    """Return what `read_page` returns for rows that were read already, in their order; None if the request names a
+    cursor.
+    """
+    if cursor_of(request, len(ordering)) != FIRST:
+        return None
+    return _rows_of_page(request, rows, _size(request), FIRST, ordering)
+
+
+def _rows_of_page(
+    request: Request, found: Sequence[Row], size: int, cursor: Cursor, ordering: Sequence[str]
+) -> RowsOfPage[Row]:
+    """Return the page of the rows from the cursor on; more than ``size`` of them tell that there is another page."""
+    shown, has_more = list(found[:size]), len(found) > size
     if cursor.is_before:
         shown.reverse()
     has_next, has_previous = (True, has_more) if cursor.is_before else (has_more, cursor != FIRST)

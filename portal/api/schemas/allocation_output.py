@@ -32,6 +32,7 @@ from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
 from portal.core import clock
 from portal.core.money import HOURS_PLACES, text
+from portal.core.reading import Batch
 
 PHASES, OUTCOMES = list(Phase), list(Outcome)
 WARNING_REASONS = get_args(WarningReason)
@@ -192,8 +193,9 @@ def many(found: Details, places: Mapping[UUID, QueuePosition]) -> list[dict[str,
 
 def listed(row: Allocation) -> dict[str, Any]:
     """Return one row as lists show it, with its position in the portal's order."""
-    found = details.read([row])
-    return many(found, team_queue.positions([row]))[0]
+    batch = Batch()
+    places, found = team_queue.read_positions([row], batch), details.read([row], batch)
+    return many(found, places())[0]
 
 
 def one(row: Allocation) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from allocations.connect.connection import connect as connect_to
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.queues.queue import positions
+from allocations.queues.queue import read_positions
 from allocations.requests import bulk_release, details, selectors, services
 from allocations.requests.preview import preview_request
 from portal.api.http import etag
@@ -29,6 +29,8 @@ from portal.api.schemas.allocation_input import AllocationBody, EmptyBody, Exten
 from portal.api.schemas.bulk_release import BulkRelease
 from portal.api.schemas.problem_output import VIOLATIONS, refusals
 from portal.core.errors import Invalid
+from portal.core.reading import Batch
+from portal.tenants import access
 from portal.tenants.models import User
 
 NEWEST_FIRST = "-created_at"
@@ -187,9 +189,13 @@ def _now(request: Request, id_: str) -> Response:
 def _page(request: Request) -> Response:
     """Return a page of the list, or 304 to who has it: its tag is of all that it is made from."""
     found = read_page(request, _filtered(request), *ordering(request, ORDERINGS, NEWEST_FIRST))
-    shown, places = details.read(found.rows), positions(found.rows)
-    versions = [(row.pk, selectors.version_of(row)) for row in found.rows]
-    tag = etag.of_list(request, versions, shown.version, list(places.items()), found.next, found.previous)
+    batch = Batch()
+    roles, positions = batch.add(access.roles_in_teams(current_user(request))), read_positions(found.rows, batch)
+    shown = details.read(found.rows, batch)
+    places, versions = positions(), [(row.pk, selectors.version_of(row)) for row in found.rows]
+    tag = etag.of_list(
+        request, dict(roles()), versions, shown.version, list(places.items()), found.next, found.previous
+    )
     return etag.unless_known(request, tag, lambda: found.response(out.many(shown, places)))
 
 

@@ -1,5 +1,6 @@
 """The catalog: offerings, their free capacity, and what the caller's team can get."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from allocations.domain.isolation import LEVELS
 from allocations.requests import forecast, isolation
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
-from portal.api.http.pagination import page, page_schema
+from portal.api.http.pagination import first_page, page_schema, read_page
 from portal.api.http.strict import query_flag, query_value, query_values
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
@@ -105,9 +106,10 @@ def offerings(request: Request) -> Response:
     user = current_user(request)
     slug = query_value(request, "project")
     project = access.project_for(user, slug) if slug else None
-    teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
+    teams = [project.team] if project else access.own_teams(user)
+    since = time.monotonic()
     offered = fleet(own_writes.fleet_max_age_s(user.pk))
-    availability = Availability(teams, user=user, project=project, fleet=offered)
+    availability = Availability(teams, user=user, project=project, fleet=offered, since=since)
     found = offered.offerings()
     if "kind" in request.query_params:
         kinds = query_values(request, "kind")
@@ -119,10 +121,10 @@ def offerings(request: Request) -> Response:
             o for o in found if (_headroom(availability, teams, o).can_get_now if project else offered.capacity(o).free)
         ]
     by_key = {o.key: o for o in found}
-    rows = Offering.objects.filter(key__in=by_key).only("key")
-    return page(
-        request, rows, lambda shown: _render([by_key[o.key] for o in shown], availability, teams, offered), "key"
-    )
+    shown = first_page(request, [o for o in offered.index.listed() if o.key in by_key], "key")
+    if shown is None:
+        shown = read_page(request, Offering.objects.filter(key__in=by_key).only("key"), "key")
+    return shown.response(_render([by_key[o.key] for o in shown.rows], availability, teams, offered))
 
 
 class AttributeInfoOut(serializers.Serializer):
