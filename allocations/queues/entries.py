@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Count, IntegerField, When
+from django.db.models import Case, Count, IntegerField, Q, When
 
 from allocations.cluster import names
 from allocations.domain import reasons

@@ -69,7 +69,7 @@ def test_what_is_older_than_the_mirror_changes_nothing(row: Allocation) -> None:
 def test_of_an_object_that_changes_twice_in_a_batch_the_last_form_is_in_the_mirror(row: Allocation) -> None:
     record_observations(LOCAL, [seen(claim(row, 10, []), 0), seen(claim(row, 11, DEVICES), 1)])
     found = MirrorObject.objects.get()
-    assert (found.resource_version, found.seen_at, len(found.facts["devices"])) == (11, at(1), 1)
+    assert (found.resource_version, found.seen_at, found.facts["devices"] != []) == (11, at(1), True)
     assert record_observations(LOCAL, [seen(claim(row, 12, DEVICES), 2)]) == 0
 
 
