@@ -7,7 +7,7 @@ from django.db.models import F, Lookup
 from django.db.models.sql.compiler import SQLCompiler
 
 
-class AnyOf(Lookup):  # type: ignore[type-arg]  # Django's own class takes no type
+class AnyOf(Lookup):
     """The condition that a column has one of these values: ``= ANY(%s)``, one parameter however many they are.
 
     ``__in`` has a parameter for each value, so that Django compiles another statement for another number of them, which
@@ -19,6 +19,6 @@ class AnyOf(Lookup):  # type: ignore[type-arg]  # Django's own class takes no ty
     def __init__(self, column: str, values: Collection[Any]) -> None:
         super().__init__(F(column), values)
 
-    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
         column, parameters = self.process_lhs(compiler, connection)
-        return f"{column} = ANY(%s)", [*parameters, self.rhs]
+        return f"{column} = ANY(%s)", (*parameters, self.rhs)
