@@ -19,6 +19,6 @@ class AnyOf(Lookup):
     def __init__(self, column: str, values: Collection[Any]) -> None:
         super().__init__(F(column), values)
 
-    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, Any]:
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
         column, parameters = self.process_lhs(compiler, connection)
-        return f"{column} = ANY(%s)", [*parameters, self.rhs]
+        return f"{column} = ANY(%s)", (*parameters, self.rhs)

@@ -48,7 +48,8 @@ def send(targets: Sequence[str], priority: int = FIRST) -> None:
 
 def _together(producer: Any, targets: Sequence[str]) -> AbstractContextManager[object]:
     """Return the context in which the messages of several targets are sent at its end."""
-    return producer.batch() if len(targets) > 1 else nullcontext()
+    together: AbstractContextManager[object] = producer.batch() if len(targets) > 1 else nullcontext()
+    return together
 
 
 def waiting() -> int:
