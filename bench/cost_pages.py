@@ -1,28 +1,37 @@
 """The page of costs in Chromium against a static page of the same content: the time until most of it is painted.
 
-Part of ``bench.rollups``, on its year of usage. Both pages are from one server in this process, with the same scripts
-and styles; the static one is what the server answered, kept as a file. Each is opened with an empty cache.
+Part of ``bench.rollups``, on its year of usage. Both pages are from one web server, with the same scripts and styles;
+the static one is what the portal answered, kept as a file. Each is opened with an empty cache.
 """
 
+import json
+import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
-from wsgiref.types import StartResponse, WSGIEnvironment
+from urllib.parse import urlsplit, urlunsplit
 
-from django.contrib.staticfiles.handlers import StaticFilesHandler
-from django.core.handlers.wsgi import WSGIHandler
+import urllib3
+from django.db import connection
 from django.test import Client
-from django.test.testcases import LiveServerThread
 from playwright.sync_api import Browser, sync_playwright
 
+from bench.kept_pages import KEPT
+from bench.kept_pages import PATH as KEPT_PATH
 from bench.statistics import compare
 from bench.usage_year import END, START
+from tests.services import free_port
 from tests.support.people import person
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 ROUNDS = 15
-COPY = "/static-page"
+WARM_UP = 3
 YEAR, OCTOBER = f"{START:%FT%TZ},{END:%FT%TZ}", "2026-10-01T00:00:00Z,2026-11-01T00:00:00Z"
 PATHS = {
     "costs by team, 12 months": f"/costs?window={YEAR}&aggregate=team&accumulate=month&idle=hide",
@@ -35,29 +44,12 @@ PAINTED = """
 """The largest contentful paint in ms: w3.org/TR/largest-contentful-paint."""
 
 
-class WithCopy:
-    """Serves static files, the application, and the kept answer at COPY."""
-
-    kept: tuple[list[tuple[str, str]], bytes] = ([], b"")
-
-    def __init__(self, application: WSGIHandler) -> None:
-        self._others: Any = StaticFilesHandler(application)
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] != COPY:
-            answer: Iterable[bytes] = self._others(environ, start_response)
-            return answer
-        headers, body = WithCopy.kept
-        start_response("200 OK", headers)
-        return [body]
-
-
 class Visit(NamedTuple):
-    """An address with the cookies to open it, and what it answered: headers and body."""
+    """An address with the cookies to open it, and the name of the file of its answer."""
 
     path: str
     cookies: Mapping[str, str]
-    kept: tuple[list[tuple[str, str]], bytes]
+    kept: str
 
 
 def measure() -> dict[str, Any] | None:
@@ -65,47 +57,62 @@ def measure() -> dict[str, Any] | None:
     program = shutil.which("chromium")
     if program is None:
         return None
-    visits = {name: _visit(path) for name, path in PATHS.items()}
-    with _server() as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        try:
-            return {name: _measure(browser, url, visit) for name, visit in visits.items()}
-        finally:
-            browser.close()
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-bench-") as folder:
+        visits = {name: _visit(path, Path(folder) / str(number)) for number, (name, path) in enumerate(PATHS.items())}
+        with _server(folder) as url, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+            try:
+                return {name: _measure(browser, url, visit) for name, visit in visits.items()}
+            finally:
+                browser.close()
 
 
 @contextmanager
-def _server() -> Iterator[str]:
-    handler: Any = WithCopy  # any application of WSGI will do
-    thread = LiveServerThread("127.0.0.1", handler)
-    thread.start()
-    thread.is_ready.wait()
-    if thread.error:
-        raise thread.error
-    try:
-        yield f"http://127.0.0.1:{thread.port}"
-    finally:
-        thread.terminate()
+def _server(folder: str) -> Iterator[str]:
+    """Run gunicorn on this database as `deploy.local` does, with few threads, so that all have connected soon."""
+    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}")
+    address = f"127.0.0.1:{free_port()}"
+    words = ("gunicorn.app.wsgiapp", "bench.kept_pages", f"--bind={address}", "--threads=2", "--keep-alive=75")
+    environ = {**os.environ, "DATABASE_URL": urlunsplit(database), KEPT: folder}
+    with subprocess.Popen([sys.executable, "-m", *words], env=environ, stderr=subprocess.DEVNULL) as process:
+        try:
+            _until_it_answers(f"http://{address}/login")
+            yield f"http://{address}"
+        finally:
+            process.terminate()
 
 
-def _visit(path: str) -> Visit:
+def _until_it_answers(url: str) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            urllib3.request("GET", url, retries=False)
+        except urllib3.exceptions.HTTPError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _visit(path: str, kept: Path) -> Visit:
     client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(person(platform_role="auditor"))
     answer = client.get(path)
     if answer.status_code != 200:
         raise RuntimeError(f"{path}: {answer.status_code} {answer.content.decode()[:300]}")
     headers = [(name, value) for name, value in answer.items() if name != "Set-Cookie"]
-    return Visit(path, {name: one.value for name, one in client.cookies.items()}, (headers, answer.content))
+    kept.write_text(json.dumps({"headers": headers, "body": answer.content.decode()}))
+    return Visit(path, {name: one.value for name, one in client.cookies.items()}, kept.name)
 
 
 def _measure(browser: Browser, url: str, visit: Visit) -> dict[str, Any]:
-    WithCopy.kept = visit.kept
     cookies = [{"name": name, "value": value, "url": url} for name, value in visit.cookies.items()]
     series: tuple[list[float], list[float]] = ([], [])
-    for number in range(ROUNDS + 1):
-        for side, path in enumerate((visit.path, COPY)):
+    for number in range(WARM_UP + ROUNDS):
+        for side, path in enumerate((visit.path, KEPT_PATH + visit.kept)):
             painted = _painted(browser, url + path, cookies)
-            if number:
+            if number >= WARM_UP:
                 series[side].append(painted)
     return compare(*series).document()
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
@@ -40,8 +40,15 @@ class OfferingIndex:
     def _by_key(self) -> dict[str, Offering]:
         return {row.key: row for row in self._rows()}
 
+    @cached_property
+    def _by_id(self) -> dict[int, Offering]:
+        return {row.pk: row for row in self._rows()}
+
     def get(self, key: str) -> Offering | None:
         return self._by_key.get(key)
+
+    def by_id(self, id_: int) -> Offering | None:
+        return self._by_id.get(id_)
 
     def offerings(self) -> list[Offering]:
         return list(self._by_key.values())
@@ -65,10 +72,14 @@ class OfferingIndex:
 
     def demand_of(self, row: Allocation) -> ResourceDemand:
         """Return the demand of an allocation; needs its offering's pool."""
-        claim = CustomClaim.of_column(row.claim)
-        if claim is None or claim.built is None:
-            return counting.demand(row.offering, row.count)
-        return self.demand_of_claim(row.offering, claim.built.units, claim.built.gpus)
+        return self.demand(row.offering, row.count, row.claim)
+
+    def demand(self, offering: Offering, count: int, claim: Mapping[str, Any] | None) -> ResourceDemand:
+        """Return the demand of so many slices, or of a custom claim as its column has it; needs the offering's pool."""
+        custom = CustomClaim.of_column(claim)
+        if custom is None or custom.built is None:
+            return counting.demand(offering, count)
+        return self.demand_of_claim(offering, custom.built.units, custom.built.gpus)
 
     def demand_of_claim(self, offering: Offering, amounts: Mapping[str, int], gpus: Fraction) -> ResourceDemand:
         """Return the largest demand of a custom claim, as limits count it."""

@@ -6,58 +6,73 @@ the free capacity may be fragmented.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from functools import cache
+from operator import attrgetter
+from uuid import UUID
 
 from allocations.capacity.counted_limits import CountedLimits
 from allocations.capacity.headroom import Availability
+from allocations.capacity.offering_index import OfferingIndex
 from allocations.domain.phases import RESERVING, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from portal.core.reading import Prepared, Rows, any_of, read_tables
-from portal.tenants.models import Project, Team
+from portal.tenants.models import Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting
+from quotas.limits.counting import ResourceDemand
 from quotas.limits.models import Limit
+
+COLUMNS = ("id", "name", "phase", "count", "claim", "offering_id", "project_id", "project__team", "requested_by_id")
+OF_TIME = ("starts_at", "created_at", "hours", "ends_at", "give_up_at", "held_before", "held_until", "held_since")
+"""What ``spec_of_row.time`` reads of an allocation."""
 
 
 @dataclass(frozen=True)
 class ExpectedRelease:
-    """The end of an allocation, expected at ``at``."""
+    """The end of an allocation, expected at ``at``, and what it gives back."""
 
     at: datetime
-    allocation: Allocation
+    id: UUID
+    name: str
+    phase: Phase
+    team: Team
+    project: int
+    person: int
+    demand: ResourceDemand
 
 
-COLUMNS = (
-    *("name", "phase", "count", "claim", "project", "offering", "requested_by"),
-    *("created_at", "starts_at", "hours", "ends_at", "give_up_at", "held_before", "held_until", "held_since"),
-)
-"""What a forecast needs of an allocation: of a full fleet there are thousands."""
+def expected_releases(now: datetime, index: OfferingIndex) -> list[ExpectedRelease]:
+    """Return the expected ends of all allocations, in order: now if one is releasing or overdue. Two queries.
 
-
-def _relations(projects: Any) -> list[Rows]:
-    of_rows = Project.objects.filter(pk__in=any_of(projects, "bigint"))
-    return [Rows(of_rows.select_related("team").order_by()), Rows(Offering.objects.select_related("pool").order_by())]
-
-
-_RELATIONS = Prepared(_relations, projects=(-1,))
-
-
-def expected_releases(now: datetime) -> list[ExpectedRelease]:
-    """Return the expected ends of all allocations, in order: now if one is releasing or overdue. Two queries."""
-    rows = list(Allocation.objects.filter(ended_at=None).only(*COLUMNS).order_by())
-    relations = _RELATIONS.of(projects=list({row.project_id for row in rows}))
-    projects, offerings = ({one.pk: one for one in found} for found in read_tables(*relations))
-    for row in rows:
-        row.project, row.offering = projects[row.project_id], offerings[row.offering_id]
-    found = [
-        ExpectedRelease(now if row.phase == Phase.RELEASING else spec_of_row.time(row).expected_end(now), row)
-        for row in rows
-    ]
-    return sorted(found, key=lambda one: (one.at, one.allocation.pk))
+    Columns are read, not models, which take ten times as long in a full fleet. An offering that is newer than the index
+    is left out.
+    """
+    rows = Allocation.objects.filter(ended_at=None).order_by().values_list(*COLUMNS, *OF_TIME, named=True)
+    live = list(rows)
+    teams = {team.pk: team for team in Team.objects.all()}
+    of_slices = cache(counting.demand)
+    found = []
+    for row in live:
+        offering = index.by_id(row.offering_id)
+        if offering is None:
+            continue
+        at = now if row.phase == Phase.RELEASING else spec_of_row.time(row).expected_end(now)
+        found.append(
+            ExpectedRelease(
+                at=at,
+                id=row.id,
+                name=row.name,
+                phase=Phase(row.phase),
+                team=teams[row.project__team],
+                project=row.project_id,
+                person=row.requested_by_id,
+                demand=index.demand(offering, row.count, row.claim) if row.claim else of_slices(offering, row.count),
+            )
+        )
+    return sorted(found, key=attrgetter("at", "id"))
 
 
 def earliest_fit(
@@ -69,7 +84,8 @@ def earliest_fit(
     borrow from the other one, and room below the counted limits that the allocation counts against. The result is the
     first release after which all three suffice.
     """
-    per_slice = counting.demand(offering, 1).pools[offering.pool_id]
+    pool = offering.pool_id
+    per_slice = counting.demand(offering, 1).pools[pool]
     quota = availability.quotas.of_team(team, offering)
     borrows = quota.bound is None or quota.bound > quota.own
     bounds = _bounds(availability.limits, team, offering)
@@ -81,23 +97,23 @@ def earliest_fit(
 
     if not per_slice or suffices():
         return None
+    lends: dict[int, bool] = {}
+
+    def gives(other: Team) -> bool:
+        if other.pk not in lends:
+            lends[other.pk] = other == team or (borrows and availability.quotas.lend_to_each_other(team, other))
+        return lends[other.pk]
+
     for release in releases:
-        row = release.allocation
-        if not bounds and row.claim is None and row.offering.pool_id != offering.pool_id:
-            continue  # it releases nothing of the pool
-        demand = availability.index.demand_of(row)
         for bound in bounds:
-            if _counts(availability.limits, bound.limit, row):
-                bound.left += demand.in_unit_of(bound.limit)
-        reserved = (
-            demand.pools.get(offering.pool_id, Fraction(0)) / per_slice if row.phase in RESERVING else Fraction(0)
-        )
-        if row.phase != Phase.STARTING:  # slices of a starting allocation still count as free
-            free += reserved
-        if row.project.team_id == team.pk or (
-            borrows and availability.quotas.lend_to_each_other(team, row.project.team)
-        ):
-            left = min(left + reserved, Fraction(quota.max_quota))
+            if _counts(availability.limits, bound.limit, release):
+                bound.left += release.demand.in_unit_of(bound.limit)
+        if release.phase in RESERVING and (units := release.demand.pools.get(pool)):
+            reserved = units / per_slice
+            if release.phase != Phase.STARTING:  # slices of a starting allocation still count as free
+                free += reserved
+            if gives(release.team):
+                left = min(left + reserved, Fraction(quota.max_quota))
         if suffices():
             return release
     return None
@@ -112,12 +128,12 @@ def next_start(row: Allocation, now: datetime) -> ExpectedRelease | None:
         return None
     team = row.project.team
     availability = Availability([team], user=row.requested_by, project=row.project)
-    releases = expected_releases(now)
+    releases = expected_releases(now, availability.index)
     # What it counts against the portal's limits itself is no obstacle to it.
-    own = [ExpectedRelease(now, one.allocation) for one in releases if one.allocation.pk == row.pk]
-    others = [one for one in releases if one.allocation.pk != row.pk]
+    own = [replace(one, at=now) for one in releases if one.id == row.pk]
+    others = [one for one in releases if one.id != row.pk]
     found = earliest_fit(availability, team, row.offering, row.count, [*own, *others])
-    return None if found is None or found.allocation.pk == row.pk else found
+    return None if found is None or found.id == row.pk else found
 
 
 @dataclass
@@ -139,7 +155,7 @@ def _bounds(limits: CountedLimits, team: Team, offering: Offering) -> list[_Limi
     return [_LimitHeadroom(limit, one.in_unit_of(limit), limit.nominal - limit.units_used) for limit in applying]
 
 
-def _counts(limits: CountedLimits, limit: Limit, row: Allocation) -> bool:
+def _counts(limits: CountedLimits, limit: Limit, release: ExpectedRelease) -> bool:
     """Return whether the allocation counts against the limit."""
-    is_holder = limit.project_id in (None, row.project_id) and limit.user_id in (None, row.requested_by_id)
-    return is_holder and limits.applies(limit, row.project.team)
+    is_holder = limit.project_id in (None, release.project) and limit.user_id in (None, release.person)
+    return is_holder and limits.applies(limit, release.team)

@@ -103,7 +103,7 @@ def _expected_start(decision: Decision, fits: str) -> datetime | None:
         return decision.period.starts_at or decision.at
     if decision.claim is not None:
         return None
-    releases = forecast.expected_releases(decision.at)
+    releases = forecast.expected_releases(decision.at, decision.availability.index)
     found = forecast.earliest_fit(
         decision.availability, decision.project.team, decision.offering, decision.spec.count, releases
     )

@@ -33,11 +33,11 @@ def waiting(row: Allocation, release: ExpectedRelease | None) -> Waiting | None:
     return Waiting(
         hint=reasons.queued(row.reason).hint,
         at=release.at if release else None,
-        what=_name(release.allocation, row.project.team) if release else "",
+        what=_name(release, row.project.team) if release else "",
         instead_url=f"{reverse('request')}?{query}" if row.reason == FOR_QUOTA and row.claim is None else "",
     )
 
 
-def _name(row: Allocation, team: Team) -> str:
+def _name(release: ExpectedRelease, team: Team) -> str:
     """Return the allocation's name to its own team; others learn that it is another team's."""
-    return row.name if row.project.team_id == team.pk else "an allocation of another team"
+    return release.name if release.team == team else "an allocation of another team"

@@ -130,7 +130,7 @@ def _page(
         since = time.monotonic()
         team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
         availability = Availability([team], user=request.user, project=project, fleet=offered, since=since)
-        releases = cache(lambda: forecast.expected_releases(clock.now()))
+        releases = cache(lambda: forecast.expected_releases(clock.now(), availability.index))
         listed = choices(team, availability, offered.prices, offered.currency, releases)
         context |= {"team": team, "choices": listed, "found": filtered(listed, values, offered.currency)}
         usable = [offer.key for choice in listed for offer in choice.offers if not offer.unavailable]

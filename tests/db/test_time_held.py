@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from allocations.capacity.offering_index import OfferingIndex
 from allocations.cluster.manifests import lease
 from allocations.domain.objects import Slice, Snapshot
 from allocations.domain.phases import Ending, Outcome, outcome
@@ -173,7 +174,7 @@ def test_an_extension_of_a_date_moves_the_date(member, project):
 
 def test_what_waits_is_expected_to_end_after_all_of_its_hours(row):
     later = T0 + 100 * HOUR
-    assert [one.at for one in forecast.expected_releases(later)] == [later + 8 * HOUR]
+    assert [one.at for one in forecast.expected_releases(later, OfferingIndex())] == [later + 8 * HOUR]
 
 
 def test_what_is_made_again_from_its_lease_has_the_hours_that_were_left(row, project):

@@ -184,8 +184,7 @@ def _earliest_fit(
     if not found:
         return None
     first = min(found, key=lambda release: release.at)
-    is_own = first.allocation.project.team in teams
-    return {"at": first.at, "allocation": first.allocation.pk if is_own else None}
+    return {"at": first.at, "allocation": first.id if first.team in teams else None}
 
 
 def _render(
@@ -193,8 +192,8 @@ def _render(
 ) -> list[dict[str, Any]]:
     prices, currency = offered.prices, offered.currency
     headrooms = {row.key: _headroom(availability, teams, row) for row in rows}
-    is_full = any(not headroom.can_get_now for headroom in headrooms.values())
-    releases = forecast.expected_releases(clock.now()) if is_full else []
+    is_awaited = bool(teams) and any(not headroom.can_get_now for headroom in headrooms.values())
+    releases = forecast.expected_releases(clock.now(), availability.index) if is_awaited else []
     return [
         {
             "id": row.key,
