@@ -1,6 +1,7 @@
 """The WSGI application that web servers import."""
 
 import os
+from importlib import import_module
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
@@ -12,4 +13,5 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 threads.take_turns_often()
 
 application = declare_length(get_wsgi_application(), settings.BODY_LIMIT_BYTES)
+import_module(settings.ROOT_URLCONF)  # and so all views: else the first request of each process waits for that
 threads.keep_what_is_loaded()

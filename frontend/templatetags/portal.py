@@ -1,6 +1,7 @@
 """Template tags for icons, badges and times."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from itertools import zip_longest
@@ -32,6 +33,16 @@ def icon(name: str) -> SafeString:
 def phase(badge: PhaseBadge) -> SafeString:
     """Return a badge: its icon and its word."""
     return format_html('<span class="phase" data-tone="{}">{} {}</span>', badge.tone, icon(badge.icon), badge.word)
+
+
+@register.simple_tag
+def options(values: Iterable[tuple[str, str]], chosen: str) -> SafeString:
+    """Return the options of a select by value and words. A loop in a template takes ten times as long, and an operator
+    chooses among hundreds of projects.
+    """
+    marks = {True: mark_safe(" selected"), False: ""}
+    rows = ((value, marks[value == chosen], words) for value, words in values)
+    return format_html_join("\n", '<option value="{}"{}>{}</option>', rows)
 
 
 @register.simple_tag

@@ -56,7 +56,7 @@ def index(request: PageRequest) -> HttpResponse:
         "filters": filters,
         "is_filtered": any(filters.values()),
         "is_label_wrong": _labels(filters["label"]) is None,
-        "projects": [slug for (slug,) in projects()],
+        "projects": [(slug, slug) for (slug,) in projects()],
         "phases": PHASES,
     }
     return show(request, "frontend/allocations.html", context, partial="rows")

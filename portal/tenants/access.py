@@ -200,6 +200,14 @@ def project_for(user: Person, slug: str) -> Project:
     return found[0]  # type: ignore[no-any-return]
 
 
+OF_A_TEAM = ("team__slug", "team__name", "team__department")
+
+
+def _of_teams(rows: QuerySet[Project]) -> QuerySet[Project]:
+    """Return the projects with their teams, without the departments."""
+    return rows.select_related(None).select_related("team")
+
+
 class PreparedForPerson:
     """Like `Prepared`, for what a person may read: one statement for who sees all, and one for all others.
 
@@ -224,7 +232,9 @@ _NAMED = PreparedForPerson(
     lambda user, slug: [Rows(visible_projects(user).filter(slug=slug).order_by())], slug="an example"
 )
 _SLUGS = PreparedForPerson(lambda user: [Columns(visible_projects(user).order_by("slug"), ("slug",))])
-_IN_USE = PreparedForPerson(lambda user: [Rows(visible_projects(user).filter(archived_at=None))])
+_IN_USE = PreparedForPerson(
+    lambda user: [Rows(_of_teams(visible_projects(user).filter(archived_at=None)).only("slug", *OF_A_TEAM))]
+)
 
 
 def project_named(user: Person, slug: str) -> Part:
@@ -240,7 +250,9 @@ def project_slugs(user: Person) -> Part:
 
 
 def projects_in_use(user: Person) -> Part:
-    """Return what to read of the projects whose things `user` may read and that are not archived, by slug."""
+    """Return what to read of the projects whose things `user` may read and that are not archived, by slug: their slug
+    and team. Who sees all sees hundreds.
+    """
     return _IN_USE.of(user)[0]
 
 

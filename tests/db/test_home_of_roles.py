@@ -25,7 +25,7 @@ from tests.support.quotas import cluster, found, l40s_nodes, mig_node
 
 pytestmark = pytest.mark.django_db
 FULL = "Your team has used its quota."
-MOST_STATEMENTS = {"operator": 54, "lead": 28}
+MOST_STATEMENTS = {"operator": 37, "lead": 24}
 OPERATORS = ("Fleet use", "Not usable", "To decide", "The portal")
 
 

@@ -20,17 +20,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BODY = {"project": "vision-train", "offering": "l40s/whole", "count": 1}
 PASSWORD = "correct horse battery staple"
 BUDGETS = {
-    "POST /api/v1/allocations": 10,
-    "POST /api/v1/allocations, DRA": 10,
-    "POST /api/v1/allocations with a key": 15,
-    "POST /api/v1/allocations, refused": 10,
+    "POST /api/v1/allocations": 8,
+    "POST /api/v1/allocations, DRA": 8,
+    "POST /api/v1/allocations with a key": 13,
+    "POST /api/v1/allocations, refused": 9,
     "POST /api/v1/allocations/preview": 5,
     "GET /api/v1/queues/{team}": 7,
-    "/": 15,
+    "/": 9,
     "/costs/mine": 19,
-    "/allocations": 14,
+    "/allocations": 6,
     "/queues/{team}": 8,
-    "/request": 10,
+    "/request": 7,
     "POST /login": 10,
     "GET /login": 0,
 }

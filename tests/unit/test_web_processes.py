@@ -15,7 +15,7 @@ def test_the_first_request_of_a_web_process_finds_all_views_imported():
     assert _said("import sys", "'frontend.views.home' in sys.modules, 'portal.wsgi' in sys.modules") == ["True", "True"]
 
 
-def test_a_garbage_collection_in_a_web_process_does_not_look_at_what_was_loaded():
+def test_a_garbage_collection_does_not_look_at_what_was_imported():
     assert _said("import gc", "gc.get_freeze_count() > 10 * len(gc.get_objects())") == ["True"]
 
 
