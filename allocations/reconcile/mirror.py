@@ -174,8 +174,9 @@ def of_holds(cluster: str) -> dict[str, Snapshot]:
     own = ~Q(allocation="") | Q(kind__in=SHARED) | Q(kind="Pod", facts__class__startswith=names.HOLD_SLOT)
     namespaces = Project.objects.filter(cluster=cluster).values("namespace")
     found: dict[str, list[ObservedObject]] = defaultdict(list)
-    for row in of_cluster(cluster).filter(own, namespace__in=namespaces):
-        found[row.namespace].append(observed_object(row))
+    [rows] = read_tables(Columns(of_cluster(cluster).filter(own, namespace__in=namespaces), COLUMNS))
+    for one in map(object_of_values, rows):
+        found[one.ref.namespace].append(one)
     return {namespace: Snapshot(objects) for namespace, objects in found.items()}
 
 
