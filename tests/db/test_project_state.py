@@ -48,7 +48,8 @@ def test_a_flavor_that_is_offered_no_more_stays_known_for_its_allocations(
 
 
 def test_an_ended_allocation_is_not_among_the_live_ones(rows: list[Allocation], project: Project) -> None:
-    Allocation.objects.filter(pk=rows[0].pk).update(ended_at=clock.now())
+    ended = {"ended_at": clock.now(), "desired": "released", "phase": "ended", "outcome": "released"}
+    Allocation.objects.filter(pk=rows[0].pk).update(**ended)
     state = project_state.read(LOCAL, project.slug)
     assert state is not None
     assert [row.name for row in state.live] == ["b"]
