@@ -62,6 +62,7 @@ def arrive(number: int, per_s: float, teams: Sequence[BenchTeam], send: Callable
 
 def _bare(crowd: Sequence[BenchTeam], number: int) -> list[float]:
     with BareCrowd(crowd[0].bare.api) as bare:
+        bare.settle(crowd)
 
         def send(team: BenchTeam, at: float) -> float:
             return bare.hold(team, bare.request(team)) - at

@@ -109,12 +109,16 @@ class BareCrowd:
         return at
 
     def release(self, teams: Sequence[BenchTeam]) -> None:
-        """Delete everything that was held, and wait until the cluster is done with it.
-
-        Kubernetes' quota controller still counts for some seconds after hundreds of deletions; who holds next would
-        wait for it. So one more allocation of each team is held and deleted.
-        """
+        """Delete everything that was held, and wait until the cluster is done with it."""
         self._delete(teams)
+        self.settle(teams)
+
+    def settle(self, teams: Sequence[BenchTeam]) -> None:
+        """Hold one allocation of each team in turn, and delete them.
+
+        Kubernetes' quota controller still counts for some seconds after hundreds of deletions; who is measured next
+        would wait for it.
+        """
         for team in teams:
             self.hold(team, self.request(team))
         self._delete(teams)

@@ -52,6 +52,7 @@ def _bare(crowd: Sequence[BenchTeam], each: int) -> Burst:
     """Request everything at once by the bare client, hold it, and release it."""
     burst = Burst()
     with BareCrowd(crowd[0].bare.api) as bare:
+        bare.settle(crowd)
         start = time.time()
 
         def of_team(team: BenchTeam) -> tuple[str, list[float]]:
