@@ -32,7 +32,7 @@ from tests.support.people import person
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 ROUNDS = 15
 WARM_UP = 3
-YEAR, OCTOBER = f"{START:%FT%TZ},{END:%FT%TZ}", "2026-10-01T00:00:00Z,2026-11-01T00:00:00Z"
+YEAR, OCTOBER = f"{START:%FT%TZ},{END:%FT%TZ}", "2025-10-01T00:00:00Z,2025-11-01T00:00:00Z"
 PATHS = {
     "costs by team, 12 months": f"/costs?window={YEAR}&aggregate=team&accumulate=month&idle=hide",
     "costs by offering, a month": f"/costs?window={OCTOBER}&aggregate=offering&idle=hide",

@@ -11,8 +11,9 @@ from django.db import connection
 
 from quotas.metering.hours import DAY
 
-START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
-MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 13)] + [END]
+START, END = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+"""A year that has passed, since no ledger has use in the future."""
+MONTHS = [datetime(2025, month, 1, tzinfo=UTC) for month in range(1, 13)] + [END]
 ACCOUNT_DAYS = 2
 """Days of which hours of accounts are made, to measure their size: 1,000 GPUs, each held once and idle once an hour."""
 

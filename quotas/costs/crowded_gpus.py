@@ -16,17 +16,20 @@ from quotas.metering import gpu_shares
 from quotas.metering.gpu_shares import Share
 from quotas.metering.parts import MICROSECOND
 
-# Of every interval that has a GPU and is in the rest. Weights have 60 places; a sum above 1 differs from it by more
-# than 1e-50, unless more than five shares with 31 bits have no divisor in common.
+# Of every interval that has a GPU and is in the rest of a window (`quotas.costs.ledger`). Weights have 60 places; a sum
+# above 1 differs from it by more than 1e-50, unless more than five shares with 31 bits have no divisor in common.
 CROWDING = """
     on_gpu AS MATERIALIZED (
         SELECT total.key, total.cluster, total.flavor, total.node,
                split_part(split_part(total.slot, '/', 3), '-mig-', 1) AS gpu,
                greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
                total.count * total.gpu_share_numerator::numeric(100, 60) / total.gpu_share_denominator AS weight
-        FROM rest JOIN metering_usageinterval AS total
-            ON total.cluster = rest.cluster AND total.start < rest.t1
-            AND (total."end" IS NULL OR total."end" > rest.t0)
+        FROM used_rest AS rest CROSS JOIN LATERAL (
+            SELECT * FROM metering_usageinterval AS total
+            WHERE total.cluster = rest.cluster AND total.start < rest.t1
+                  AND (total."end" IS NULL OR total."end" > rest.t0)
+            OFFSET 0
+        ) AS total
         WHERE total.node <> '' AND split_part(total.slot, '/', 2) = total.node
     ),
     crowded AS (

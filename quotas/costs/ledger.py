@@ -26,6 +26,7 @@ from quotas.metering import rolled_up
 # in place of the step; the row of cut 0 has the moments of all cuts, and all prices.
 # The cuts of an interval are counted by width_bucket and not joined: a join by range compares every row with every cut.
 # OFFSET 0 has each piece of the rest look for its intervals, as in `rolled_up`.
+# No use is looked for before the first one: by an index on the end every interval would be found.
 _QUERY = """
     {pieces},
     cuts AS (
@@ -33,11 +34,18 @@ _QUERY = """
             SELECT unnest(%(edges)s::timestamptz[]) AS moment UNION SELECT valid_from FROM costs_price
         ) AS edge_or_price
     ),
+    began AS (
+        SELECT cluster, t1, greatest(t0, (
+            SELECT start FROM metering_usageinterval AS one WHERE one.cluster = rest.cluster ORDER BY start LIMIT 1
+        )) AS t0
+        FROM rest
+    ),
+    used_rest AS MATERIALIZED (SELECT cluster, t0, t1 FROM began WHERE t0 < t1),
     {crowding},
     usage AS (
         SELECT total.*, greatest(total.start, rest.t0) AS t0, least(total."end", rest.t1) AS t1,
                (SELECT moments FROM cuts) AS cuts
-        FROM rest CROSS JOIN LATERAL (
+        FROM used_rest AS rest CROSS JOIN LATERAL (
             SELECT * FROM metering_usageinterval AS total
             WHERE total.cluster = rest.cluster AND total.start < rest.t1
                   AND (total."end" IS NULL OR total."end" > rest.t0){conditions}
