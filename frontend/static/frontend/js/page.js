@@ -2,7 +2,8 @@
 "use strict";
 (() => {
   const dialog = document.getElementById("dialog");
-  document.addEventListener("htmx:afterSwap", (event) => {
+  // Settled, since htmx gives the focus to [autofocus] and connects what was swapped in only then.
+  document.addEventListener("htmx:afterSettle", (event) => {
     if (event.detail.target === dialog && !dialog.open) dialog.showModal();
   });
   dialog.addEventListener("click", (event) => {
