@@ -12,7 +12,8 @@ from django.conf import settings
 
 from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit
 from allocations.models import Allocation
-from portal.core.reading import Columns, Part, Prepared, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, Part, read_tables
 from portal.tenants.models import Project, User
 
 Limits = tuple[AllocationLimit, ...]
@@ -40,7 +41,7 @@ def _numbers(project: int) -> list[Columns]:
     ]
 
 
-_NUMBERS = Prepared(_numbers, project=-1)
+_NUMBERS = QueryTemplate(_numbers, project=int)
 
 
 def numbers(project: Project) -> Part:

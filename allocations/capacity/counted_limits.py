@@ -7,7 +7,8 @@ from typing import Any
 
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.domain.admission import CountedLimit
-from portal.core.reading import Batch, Part, Prepared, Rows
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Batch, Part, Rows
 from portal.tenants.models import Project, Team, User
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
@@ -20,8 +21,8 @@ def _limits(teams: tuple[int], user: int, project: int | None = None) -> list[Ro
     return [Rows(rows.select_related(None))]
 
 
-_OF_PERSON = Prepared(_limits, teams=(-1,), user=-2)
-_IN_PROJECT = Prepared(_limits, teams=(-1,), user=-2, project=-3)
+_OF_PERSON = QueryTemplate(_limits, teams=list[int], user=int)
+_IN_PROJECT = QueryTemplate(_limits, teams=list[int], user=int, project=int)
 """What a request of a person in a project reads."""
 
 

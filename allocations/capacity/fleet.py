@@ -6,7 +6,7 @@ fleet): a preview, and a request. Quotas, limits and what teams have of it are n
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Lock
 
@@ -22,7 +22,7 @@ from quotas.costs import selectors as costs
 class Fleet:
     """All that is offered with its capacity and price, as read at ``read_at`` of the monotonic clock.
 
-    ``usage`` was read with it, and is for who asked for the fleet before that (``Availability``).
+    ``is_new`` says that it was read for its caller, who may use the ``usage`` that was read with it.
     """
 
     read_at: float
@@ -30,6 +30,7 @@ class Fleet:
     capacities: Mapping[str, Capacity]
     prices: Mapping[str, Fraction]
     currency: str
+    is_new: bool = False
 
     @property
     def index(self) -> OfferingIndex:
@@ -49,11 +50,12 @@ _lock = Lock()
 
 def fleet(max_age_s: float) -> Fleet:
     """Return the fleet as it was at most so long before this call. Who calls meanwhile waits for the same reading."""
-    oldest = time.monotonic() - max_age_s
+    asked_at = time.monotonic()
     with _lock:
-        if not _kept or _kept[0].read_at < oldest:
+        if not _kept or _kept[0].read_at < asked_at - max_age_s:
             _kept[:] = [_read()]
-        return _kept[0]
+        found = _kept[0]
+    return replace(found, is_new=found.read_at >= asked_at)
 
 
 def _read() -> Fleet:

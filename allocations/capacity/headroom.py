@@ -36,9 +36,8 @@ class Availability:
     """Capacity, quotas and counted limits for some teams, and for a user and a project in them. All but devices is read
     in one query when it is first needed, with the rest of the ``batch``.
 
-    With ``cliques``, NVLink cliques are read with the devices. With ``fleet`` the capacity is as it was read; what
-    decides has none. ``since`` is a time of the monotonic clock, before the fleet was asked for: what was read with the
-    fleet after it is not read again.
+    With ``cliques``, NVLink cliques are read with the devices. With ``fleet`` the capacity is as it was read, and so is
+    the usage of a new one; what decides has none.
     """
 
     def __init__(
@@ -51,13 +50,9 @@ class Availability:
         index: OfferingIndex | None = None,
         batch: Batch | None = None,
         fleet: Fleet | None = None,
-        since: float | None = None,
     ) -> None:
         batch = batch or Batch()
-        if fleet is not None and since is not None and fleet.read_at >= since:
-            usage = fleet.usage
-        else:
-            usage = CurrentUsage(fleet.index if fleet else index, batch)
+        usage = fleet.usage if fleet and fleet.is_new else CurrentUsage(fleet.index if fleet else index, batch)
         self.usage = usage
         self.index: OfferingIndex = usage.index
         self.snapshot = CapacitySnapshot(usage, cliques=cliques)
@@ -88,6 +83,7 @@ class Availability:
         allocation_limits: Collection[AllocationLimit] = (),
         spread: bool = False,
         constraints: Collection[str] = (),
+        priority: str = "normal",
         per_slice: ResourceDemand | None = None,
     ) -> AdmissionInput:
         """Return the input of the admission rules for a request of ``count`` slices, without what is free of named
@@ -110,6 +106,7 @@ class Availability:
             used=max(0, quota.max_quota - quota.left),
             own=quota.bound,
             team=team.slug,
+            priority=priority,
             department=team.department.slug,
             counted_limits=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
             hidden=not offering.is_offered,

@@ -36,6 +36,15 @@ class AllocationLimit:
 
 
 @dataclass(frozen=True)
+class NeedsApproval:
+    """What a rule answers to a request that only a ``role`` in the team may approve."""
+
+    role: str
+    detail: str
+    hint: str
+
+
+@dataclass(frozen=True)
 class AdmissionInput:
     """A request with everything that decides whether it is admitted.
 

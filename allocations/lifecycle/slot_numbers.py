@@ -5,7 +5,7 @@ An allocation gets its number with the request, or at its start if it is schedul
 
 import json
 from collections.abc import Container
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 
 from django.db import transaction
@@ -16,7 +16,8 @@ from allocations.domain.admission import AllocationLimit
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from portal.core.reading import Columns, Prepared, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -72,7 +73,7 @@ def _first_waiting(project: int, now: datetime) -> list[Columns]:
     ]
 
 
-_WAITING = Prepared(_first_waiting, project=-1, now=datetime(1, 1, 1, tzinfo=UTC))
+_WAITING = QueryTemplate(_first_waiting, project=int, now=datetime)
 
 
 def number_of_recovered(project: Project, number: int | None) -> int:

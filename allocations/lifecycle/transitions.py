@@ -23,7 +23,8 @@ from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation, Transition
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from portal.core.reading import Columns, Prepared, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, read_tables
 from quotas.limits import counting
 
 START_TRIES = 3
@@ -240,7 +241,7 @@ def _ends(allocation: UUID) -> list[Columns]:
     return [Columns(Transition.objects.filter(allocation=allocation, type="end"), ("reason", "message"))]
 
 
-_ENDS = Prepared(_ends, allocation=UUID(int=1))
+_ENDS = QueryTemplate(_ends, allocation=UUID)
 
 
 def _last_end(row: Allocation) -> tuple[str, str]:

@@ -24,7 +24,8 @@ from allocations.models import Allocation, MirrorObject
 from allocations.queues import job_refusals, jobs
 from allocations.queues.jobs import Job, Unfinished
 from portal.core.any_of import AnyOf
-from portal.core.reading import Columns, Part, Prepared, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, Part, read_tables
 from portal.tenants.models import Project
 
 PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
@@ -79,7 +80,7 @@ def first_of_teams(teams: Collection[int], size: int) -> tuple[Counter[int], lis
 
 
 @cache
-def _first(size: int) -> Prepared:
+def _first(size: int) -> QueryTemplate:
     rank = Case(*(When(priority=name, then=-value) for name, value in PRIORITIES.items()), output_field=IntegerField())
 
     def parts(teams: Any) -> list[Columns]:
@@ -90,7 +91,7 @@ def _first(size: int) -> Prepared:
             Columns(queued.annotate(rank=rank).order_by("rank", "created_at", "pk")[:size], columns),
         ]
 
-    return Prepared(parts, teams=(-1,))
+    return QueryTemplate(parts, teams=list[int])
 
 
 def parts(teams: Collection[int]) -> tuple[Part, Part]:
@@ -119,10 +120,10 @@ def _beside(projects: Any) -> Q:
     return Q(project__team__in=Project.objects.filter(AnyOf("id", projects)).order_by().values("team"))
 
 
-_OF_TEAMS = Prepared(
-    lambda teams: _allocations(AnyOf("project__team_id", teams), (Phase.QUEUED, *RESERVING)), teams=(-1,)
+_OF_TEAMS = QueryTemplate(
+    lambda teams: _allocations(AnyOf("project__team_id", teams), (Phase.QUEUED, *RESERVING)), teams=list[int]
 )
-_QUEUED_BESIDE = Prepared(lambda projects: _allocations(_beside(projects), (Phase.QUEUED,)), projects=(-1,))
+_QUEUED_BESIDE = QueryTemplate(lambda projects: _allocations(_beside(projects), (Phase.QUEUED,)), projects=list[int])
 
 
 def of_rows(allocations: Iterable[Sequence[Any]], unfinished: Iterable[Sequence[Any]]) -> list[QueueItem]:

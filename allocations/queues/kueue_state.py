@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from allocations.domain.observed_facts import cluster_queue_facts
 from allocations.models import MirrorObject
 from portal.clusters.models import Cluster
-from portal.core.reading import Batch, Prepared, Rows
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Batch, Rows
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.limits import differences, selectors
@@ -42,8 +43,8 @@ def objects(user: User) -> list[KueueObject]:
     return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 
 
-_MIRRORED = Prepared(
-    lambda cluster: [Rows(MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS))], cluster="an example"
+_MIRRORED = QueryTemplate(
+    lambda cluster: [Rows(MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS))], cluster=str
 )
 
 

@@ -9,7 +9,8 @@ from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.engine import applied
-from portal.core.reading import Columns, Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, Rows, read_tables
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
 
@@ -32,7 +33,7 @@ def _parts(cluster: str, id_: UUID, target: str) -> list[Columns | Rows]:
     ]
 
 
-_STATE = Prepared(_parts, cluster="cluster of a prepared statement", id_=UUID(int=1), target="target of it")
+_STATE = QueryTemplate(_parts, cluster=str, id_=UUID, target=str)
 
 
 def read(cluster: str, id_: str) -> AllocationState | None:

@@ -17,7 +17,8 @@ from allocations.reconcile import mirror, mirror_rows, watch_epoch
 from allocations.reconcile.engine import applied as applied_objects
 from allocations.reconcile.mirror_change import Change
 from portal.core.any_of import AnyOf
-from portal.core.reading import NO_ROWS, Columns, Compiled, Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import NO_ROWS, Columns, Compiled, Rows, read_tables
 from portal.core.writing import WriteStatement, write_rows
 
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
@@ -47,7 +48,7 @@ class BatchState:
     rows: dict[Ref, MirrorObject | None]
     applied: Mapping[Ref, AppliedObject]
     holders: dict[Name, Allocation]
-    _holders: Prepared
+    _holders: QueryTemplate
     _names: set[Name]
     _shown: set[Name] = field(default_factory=set)
     _holds: dict[str, dict[Ref, ObservedObject]] = field(default_factory=dict)
@@ -184,17 +185,12 @@ def _parts_of_refs(
     ]
 
 
-_OBJECTS = Prepared(
-    _parts_of_refs,
-    cluster="cluster of a prepared statement",
-    kinds=("kind of it",),
-    records=("kind of its record",),
-    namespaces=("namespace of it",),
-    names=("name of it",),
+_OBJECTS = QueryTemplate(
+    _parts_of_refs, cluster=str, kinds=list[str], records=list[str], namespaces=list[str], names=list[str]
 )
 
 
-def _of_names(holders: Prepared, cluster: str, names: Collection[Name]) -> Compiled:
+def _of_names(holders: QueryTemplate, cluster: str, names: Collection[Name]) -> Compiled:
     """Return what to read of the allocations with these names, and perhaps one's name in another's namespace."""
     if not names:
         return NO_ROWS
@@ -202,17 +198,16 @@ def _of_names(holders: Prepared, cluster: str, names: Collection[Name]) -> Compi
     return holders.of(cluster=cluster, namespaces=namespaces, names=own_names)[0]
 
 
-def _prepared_holders(rows: QuerySet[Allocation]) -> Prepared:
+def _holders_query(rows: QuerySet[Allocation]) -> QueryTemplate:
     def parts(cluster: str, namespaces: Collection[str], names: Collection[str]) -> list[Rows]:
         where = AnyOf("project__namespace", namespaces), AnyOf("name", names)
         return [Rows(spec_of_row.of_names(rows.filter(*where, project__cluster=cluster)))]
 
-    examples = {"cluster": "cluster of a prepared statement", "namespaces": ("namespace of it",), "names": ("name",)}
-    return Prepared(parts, **examples)
+    return QueryTemplate(parts, cluster=str, namespaces=list[str], names=list[str])
 
 
-_WITH_SPECS = _prepared_holders(spec_of_row.rows())
-_WITHOUT_SPECS = _prepared_holders(
+_WITH_SPECS = _holders_query(spec_of_row.rows())
+_WITHOUT_SPECS = _holders_query(
     Allocation.objects.select_related("project").only("name", "ended_at", "project__namespace")
 )
 

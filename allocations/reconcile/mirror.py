@@ -20,7 +20,8 @@ from allocations.models import Allocation, MirrorObject, WatchState
 from portal.core import clock
 from portal.core.any_of import AnyOf
 from portal.core.errors import Retryable
-from portal.core.reading import Columns, Compiled, Prepared, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, Compiled, read_tables
 from portal.tenants.models import Project
 
 SHARED = ("ResourceQuota", "GpuProject", "Namespace")
@@ -99,20 +100,12 @@ def parts_of_allocation(cluster: str, id_: UUID | str) -> tuple[Columns, Columns
     """Return what to read for the Snapshot that ``of_allocations`` returns for one allocation, before its row is read
     (``portal.core.reading``).
     """
-    allocation = Allocation.objects.filter(pk=id_)
-    return parts_of_allocations(cluster, Subquery(allocation.values("project__namespace")), allocation)
-
-
-def parts_of_allocations(
-    cluster: str, namespaces: Collection[str] | Subquery, allocations: QuerySet[Allocation]
-) -> tuple[Columns, Columns]:
-    """Return what to read for a Snapshot of some allocations of some namespaces, all pods of their classes, and the
-    shared objects.
-    """
-    classes = allocations.exclude(number=None).values(hold_class=_HOLD_CLASS)
-    own = Q(allocation__in=Subquery(allocations.values("name"))) | Q(kind="Pod", pod_class__in=Subquery(classes))
+    allocation = Allocation.objects.filter(pk=id_).order_by()
+    namespace = Subquery(allocation.values("project__namespace"))
+    classes = allocation.exclude(number=None).values(hold_class=_HOLD_CLASS)
+    own = Q(allocation=Subquery(allocation.values("name"))) | Q(kind="Pod", pod_class__in=Subquery(classes))
     rows = of_cluster(cluster).annotate(pod_class=KT("facts__class"))
-    return _parts(cluster, rows.filter(Q(namespace__in=namespaces) & (own | Q(kind__in=SHARED))))
+    return _parts(cluster, rows.filter(Q(namespace=namespace) & (own | Q(kind__in=SHARED))))
 
 
 def _of_allocations(
@@ -123,13 +116,7 @@ def _of_allocations(
     return _parts(cluster, rows.filter(Q(namespace=namespace) & (own | Q(kind__in=SHARED))))
 
 
-_OF_ALLOCATIONS = Prepared(
-    _of_allocations,
-    cluster="cluster of a prepared statement",
-    namespace="namespace of it",
-    labels=("label of it",),
-    classes=("class of it",),
-)
+_OF_ALLOCATIONS = QueryTemplate(_of_allocations, cluster=str, namespace=str, labels=list[str], classes=list[str])
 
 
 def part_of_labels(cluster: str, namespaces: Collection[str], labels: Collection[str]) -> Compiled:
@@ -148,9 +135,7 @@ def _of_labels(cluster: str, namespaces: Collection[str], labels: Collection[str
     return [Columns(rows.filter(AnyOf("namespace", namespaces), own | Q(kind__in=SHARED)), COLUMNS)]
 
 
-_OF_LABELS = Prepared(
-    _of_labels, cluster="cluster of a prepared statement", namespaces=("namespace of it",), labels=("label of it",)
-)
+_OF_LABELS = QueryTemplate(_of_labels, cluster=str, namespaces=list[str], labels=list[str])
 
 
 def selector_of(allocations: Iterable[Allocation]) -> Callable[[ObservedObject], bool]:

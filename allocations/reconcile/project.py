@@ -23,7 +23,8 @@ from allocations.reconcile.project_state import ProjectSurroundings
 from allocations.reconcile.recovery import adopt, may_have_lost
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from portal.core.reading import Columns, Prepared, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, read_tables
 from portal.tenants import object_limits
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
@@ -70,9 +71,7 @@ def _hold_quota_parts(cluster: str, namespace: str, name: str) -> list[Columns]:
     return [resources, part_of(cluster, Ref("ResourceQuota", namespace, name))]
 
 
-_HOLD_QUOTA = Prepared(
-    _hold_quota_parts, cluster="cluster of a prepared statement", namespace="namespace of it", name="name of it"
-)
+_HOLD_QUOTA = QueryTemplate(_hold_quota_parts, cluster=str, namespace=str, name=str)
 
 
 def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> None:

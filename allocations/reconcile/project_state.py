@@ -12,7 +12,8 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.engine import applied
-from portal.core.reading import Columns, Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, Rows, read_tables
 from portal.tenants.models import Membership, Project, Role
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -54,7 +55,7 @@ def _state_parts(cluster: str, slug: str, target: str) -> list[Columns | Rows]:
     ]
 
 
-_STATE = Prepared(_state_parts, cluster="cluster of a prepared statement", slug="slug of it", target="target of it")
+_STATE = QueryTemplate(_state_parts, cluster=str, slug=str, target=str)
 
 
 def read(cluster: str, slug: str) -> ProjectState | None:

@@ -12,7 +12,8 @@ from django.db import transaction
 
 from allocations.models import WatchEpoch
 from portal.core.locks import take_session_lock
-from portal.core.reading import NO_ROWS, Columns, Compiled, Prepared
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import NO_ROWS, Columns, Compiled
 
 
 class EpochOver(Exception):
@@ -51,7 +52,7 @@ def _current(cluster: str) -> Columns:
     return Columns(WatchEpoch.objects.select_for_update().filter(cluster=cluster), ("number",))
 
 
-_CURRENT = Prepared(lambda cluster: [_current(cluster)], cluster="cluster of a prepared statement")
+_CURRENT = QueryTemplate(lambda cluster: [_current(cluster)], cluster=str)
 
 
 def require(epoch: int | None, numbers: Sequence[Sequence[int]]) -> None:

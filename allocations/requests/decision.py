@@ -25,7 +25,8 @@ from allocations.requests.custom_claims import PreparedClaim
 from allocations.requests.period import Period
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Retryable, Violation
-from portal.core.reading import Batch, Columns, Prepared
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Batch, Columns
 from portal.tenants import access
 from portal.tenants.access import Permissions
 from portal.tenants.models import Project, User
@@ -39,7 +40,7 @@ def _place(project: int) -> list[Columns]:
     return [Columns(rows, ("team_id", "team__department_id", "archived_at"))]
 
 
-_PLACE = Prepared(_place, project=-1)
+_PLACE = QueryTemplate(_place, project=int)
 """Where the project is now, and whether it is archived."""
 
 
@@ -107,8 +108,6 @@ def validate(user: User, spec: AllocationRequest) -> ValidRequest:
     now = clock.now()
     span = _period(spec, now)
     _validate(offering, spec)
-    if spec.priority == "critical" and not permissions.can("allocation.approve", project.team_id):
-        raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")
     claim = custom_claims.prepare(user, project, offering, spec.claim.document) if spec.claim is not None else None
     return ValidRequest(user, project, offering, spec, now, span, claim, index)
 
@@ -117,7 +116,8 @@ def decide(request: ValidRequest) -> Decision:
     """Return whether the request may be made; write nothing. One query, and one more for GPUs that are partitioned on
     demand, or three for constraints on devices.
 
-    Raises Forbidden or NotVisible if the person lost the role meanwhile, Retryable if the project was moved.
+    Raises Forbidden or NotVisible if the person lost the role meanwhile, Forbidden for a request that needs an approval
+    and a person who may not give it, Retryable if the project was moved.
     """
     user, project, offering, spec = request.user, request.project, request.offering, request.spec
     batch = Batch()
@@ -135,7 +135,8 @@ def decide(request: ValidRequest) -> Decision:
     ((team, department, archived_at),) = place()
     if (team, department) != (project.team_id, project.team.department_id):
         raise Retryable(f"the project {project.slug} was moved")
-    Permissions(user, dict(roles())).require("allocation.request", team)
+    permissions = Permissions(user, dict(roles()))
+    permissions.require("allocation.request", team)
     number_limits = allocation_limits.of_numbers(numbers(), user)
     applying = number_limits.scheduled if request.period.starts_at else number_limits.live
     claim = request.prepared_claim
@@ -149,8 +150,12 @@ def decide(request: ValidRequest) -> Decision:
         allocation_limits=applying,
         spread=spec.constraints.spread,
         constraints=spec.constraints.names,
+        priority=spec.priority,
         per_slice=claim_demand,
     )
+    approvals = rules.approvals(admission_input)
+    if approvals and not permissions.can("allocation.approve", team):
+        raise Forbidden(approvals[0].role, detail=approvals[0].detail, hint=approvals[0].hint)
     return Decision(
         **vars(request),
         is_archived=archived_at is not None,

@@ -14,7 +14,8 @@ from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
 from portal.core import clock
 from portal.core.any_of import AnyOf
-from portal.core.reading import Batch, Columns, Part, Prepared, Rows, Statement, digest_of, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Batch, Columns, Part, Rows, Statement, digest_of, read_tables
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import targets
 from quotas.catalog.layouts import known_placement, parent_gpu
@@ -147,7 +148,7 @@ def _relations(projects: Any, offerings: Any, people: Any) -> list[Rows]:
     ]
 
 
-_RELATIONS = Prepared(_relations, projects=(-1,), offerings=(-2,), people=(-3,))
+_RELATIONS = QueryTemplate(_relations, projects=list[int], offerings=list[int], people=list[int])
 
 
 def _relations_of(rows: Collection[Allocation]) -> Sequence[Part]:
@@ -212,7 +213,7 @@ def _published(nodes: Any, names: Any) -> list[Columns]:
     return [Columns(rows.annotate(**attributes), ("node__cluster", "node__name", "name", "uuid", *attributes))]
 
 
-_PUBLISHED = Prepared(_published, nodes=("node",), names=("name",))
+_PUBLISHED = QueryTemplate(_published, nodes=list[str], names=list[str])
 
 
 def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> Mapping[UUID, list[HeldDevice]]:

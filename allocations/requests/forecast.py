@@ -97,12 +97,10 @@ def earliest_fit(
 
     if not per_slice or suffices():
         return None
-    lends: dict[int, bool] = {}
 
-    def gives(other: Team) -> bool:
-        if other.pk not in lends:
-            lends[other.pk] = other == team or (borrows and availability.quotas.lend_to_each_other(team, other))
-        return lends[other.pk]
+    @cache
+    def lends(other: Team) -> bool:
+        return other == team or (borrows and availability.quotas.lend_to_each_other(team, other))
 
     for release in releases:
         for bound in bounds:
@@ -112,7 +110,7 @@ def earliest_fit(
             reserved = units / per_slice
             if release.phase != Phase.STARTING:  # slices of a starting allocation still count as free
                 free += reserved
-            if gives(release.team):
+            if lends(release.team):
                 left = min(left + reserved, Fraction(quota.max_quota))
         if suffices():
             return release

@@ -1,13 +1,14 @@
-"""The admission rules of a request: an ordered list of functions; each returns a Violation or None. Pure.
+"""The admission rules of a request: an ordered list of functions. Pure.
 
-The first violation is the reason of the refusal. Preview and request run the same list, so they agree. A request that
-passes may still have to wait: Kueue admits it when quota and devices are free.
+A rule answers None if the request is fine, a Violation, or that it needs an approval. The first violation is the reason
+of the refusal. Preview and request run the same list, so they agree. A request that passes may still have to wait:
+Kueue admits it when quota and devices are free.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.admission import AdmissionInput, AllocationLimit, NeedsApproval
 from allocations.domain.backend_capabilities import CAPABILITIES
 from portal.core.errors import Violation
 
@@ -218,7 +219,14 @@ def _too_many(one: AllocationLimit) -> Violation:
     return Violation("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
 
 
-Rule = Callable[[AdmissionInput], Violation | None]
+def critical_priority(request: AdmissionInput) -> NeedsApproval | None:
+    if request.priority != "critical":
+        return None
+    return NeedsApproval("lead", "Priority critical needs the role lead in the team.", "Use normal.")
+
+
+Answer = Violation | NeedsApproval | None
+Rule = Callable[[AdmissionInput], Answer]
 RULES: tuple[Rule, ...] = (
     offering_is_hidden,
     more_than_the_fleet,
@@ -227,13 +235,19 @@ RULES: tuple[Rule, ...] = (
     constraint_never_holds,
     more_than_one_at_a_time,
     more_than_the_quota,
+    critical_priority,
 )
 
 
 def violations(request: AdmissionInput, rules: Iterable[Rule] = RULES) -> list[Violation]:
     """Return all violations of the request, in the order of the rules."""
-    found = (violation for rule in rules if (violation := rule(request)) is not None)
+    found = (answer for rule in rules if isinstance(answer := rule(request), Violation))
     return [*found, *full_allocation_limits(request), *full_limits(request)]
+
+
+def approvals(request: AdmissionInput, rules: Iterable[Rule] = RULES) -> list[NeedsApproval]:
+    """Return the approvals that the request needs, in the order of the rules."""
+    return [answer for rule in rules if isinstance(answer := rule(request), NeedsApproval)]
 
 
 def fits(request: AdmissionInput) -> str:

@@ -46,7 +46,7 @@ def _visible(user: User, rows: QuerySet[Allocation]) -> QuerySet[Allocation]:
     return rows if access.sees_all(user) else rows.filter(project__in=access.visible_projects(user))
 
 
-_ONE = access.PreparedForPerson(lambda user, id_: [Rows(visible(user).filter(pk=id_))], id_=UUID(int=1))
+_ONE = access.PersonQueryTemplate(lambda user, id_: [Rows(visible(user).filter(pk=id_))], id_=UUID)
 
 
 def get(user: User, id_: UUID | str) -> Allocation:

@@ -1,6 +1,5 @@
 """Home: the person's active and queued allocations, and the sections that the person's roles add."""
 
-import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,8 @@ from frontend.presenters.audit import lines
 from frontend.presenters.contacts import who_to_ask
 from frontend.presenters.home import health, leads, operators
 from frontend.presenters.offerings import headroom
-from portal.core.reading import Prepared, Rows, digest_of, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Rows, digest_of, read_tables
 from portal.http import own_writes
 from portal.tenants import audit_log, invitations
 from portal.tenants.audit_log import Search
@@ -29,7 +29,7 @@ from quotas.costs.calendar import Calendar
 
 MAX_ROWS = 100
 LATEST_ENTRIES = 10
-_MEMBERSHIPS = Prepared(lambda user: [Rows(Membership.objects.filter(user=user).select_related("team"))], user=-1)
+_MEMBERSHIPS = QueryTemplate(lambda user: [Rows(Membership.objects.filter(user=user).select_related("team"))], user=int)
 
 
 class Reader:
@@ -53,8 +53,7 @@ class Reader:
 
     @cached_property
     def availability(self) -> Availability:
-        since = time.monotonic()
-        return Availability(self.teams, user=self.user, fleet=self.fleet, since=since)
+        return Availability(self.teams, user=self.user, fleet=self.fleet)
 
 
 Section = Callable[[Reader], dict[str, Any]]

@@ -1,6 +1,5 @@
 """The request form: choose slices, preview the cost, send."""
 
-import time
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
@@ -127,9 +126,8 @@ def _page(
         "who_to_ask": [] if projects else who_to_ask(request.user),
     }
     if project is not None:
-        since = time.monotonic()
         team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
-        availability = Availability([team], user=request.user, project=project, fleet=offered, since=since)
+        availability = Availability([team], user=request.user, project=project, fleet=offered)
         releases = cache(lambda: forecast.expected_releases(clock.now(), availability.index))
         listed = choices(team, availability, offered.prices, offered.currency, releases)
         context |= {"team": team, "choices": listed, "found": filtered(listed, values, offered.currency)}
@@ -228,9 +226,9 @@ class Known(NamedTuple):
     presets: list[Preset]
 
 
-_LAST = access.PreparedForPerson(
+_LAST = access.PersonQueryTemplate(
     lambda user, person: [Rows(selectors.visible(user).filter(requested_by=person, project__archived_at=None)[:1])],
-    person=-2,
+    person=int,
 )
 
 

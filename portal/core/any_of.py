@@ -11,7 +11,7 @@ class AnyOf(Lookup):
     """The condition that a column has one of these values: ``= ANY(%s)``, one parameter however many they are.
 
     ``__in`` has a parameter for each value, so that Django compiles another statement for another number of them, which
-    ``portal.core.reading.Prepared`` cannot keep.
+    ``portal.core.query_templates`` cannot keep.
     """
 
     prepare_rhs = False

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -110,39 +110,6 @@ def read_tables(*parts: Part) -> list[list[Any]]:
         )
         found: Sequence[list[list[Any]]] = cursor.fetchone()
     return [one.objects.of_rows(rows) if one.objects else rows for one, rows in zip(subqueries, found, strict=True)]
-
-
-class Prepared:
-    """Parts whose values differ from call to call, and which Django compiles once in a process.
-
-    ``parts`` returns what to read for its arguments by name. It is called once, with ``examples``: values that occur
-    nowhere else, of the type that the database gets (a UUID for a UUID). None is none, since another value would
-    need another statement; a tuple is one for the values of an ``AnyOf``, which are given as a list.
-    Raises ValueError when it is first used if an example is not among its values.
-    """
-
-    def __init__(self, parts: Callable[..., Sequence[Columns | Rows | Statement]], **examples: Hashable) -> None:
-        self._parts, self._examples = parts, examples
-        self._compiled: Sequence[Compiled] = ()
-
-    def of(self, **values: Any) -> list[Compiled]:
-        """Return the parts with these values."""
-        self._compiled = self._compiled or self._compile()
-        given = {self._examples[name]: value for name, value in values.items()}
-        return [
-            one._replace(parameters=tuple(_given(each, given) for each in one.parameters)) for one in self._compiled
-        ]
-
-    def _compile(self) -> Sequence[Compiled]:
-        found = [compiled(part) for part in self._parts(**self._examples)]
-        parameters = [value for one in found for value in one.parameters]
-        if missing := [name for name, value in self._examples.items() if value not in parameters]:
-            raise ValueError(f"The statement has no value for {', '.join(missing)}.")
-        return found
-
-
-def _given(value: Any, given: Mapping[Hashable, Any]) -> Any:
-    return given.get(value, value) if isinstance(value, Hashable) else value
 
 
 def compiled(part: Columns | Rows | Statement) -> Compiled:

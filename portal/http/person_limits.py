@@ -67,8 +67,8 @@ def limit_person(get_response: GetResponse) -> GetResponse:
         with ExitStack() as request.META[SLOT]:
             response = get_response(request)
             person = request.META.get(PERSON)
-            if person is not None:
-                _count(person, start, request.META.get(MARK))
+        if person is not None:
+            _count(person, start, request.META.get(MARK))
         if person is not None and isinstance(response, StreamingHttpResponse):
             response.streaming_content = _counted(person, iter(response))
         return response

@@ -17,7 +17,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
-from portal.core.reading import Columns, Compiled, Part, Prepared, Rows, compiled, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Columns, Compiled, Part, Rows, compiled, read_tables
 from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
@@ -127,7 +128,7 @@ def _roles(user: int) -> list[Columns]:
     return [Columns(Membership.objects.filter(user=user).order_by(), ("team_id", "role"))]
 
 
-_ROLES = Prepared(_roles, user=-1)
+_ROLES = QueryTemplate(_roles, user=int)
 
 
 def roles_in_teams(user: Person) -> Part:
@@ -146,7 +147,7 @@ def visible_teams(user: Person) -> QuerySet[Team]:
     return Team.objects.all() if sees_all(user) else Team.objects.filter(pk__in=_own_teams(user))
 
 
-_OWN_TEAMS = Prepared(lambda user: [Rows(Team.objects.filter(memberships__user=user))], user=-1)
+_OWN_TEAMS = QueryTemplate(lambda user: [Rows(Team.objects.filter(memberships__user=user))], user=int)
 
 
 def own_teams(user: User) -> list[Team]:
@@ -208,16 +209,16 @@ def _of_teams(rows: QuerySet[Project]) -> QuerySet[Project]:
     return rows.select_related(None).select_related("team")
 
 
-class PreparedForPerson:
-    """Like `Prepared`, for what a person may read: one statement for who sees all, and one for all others.
+class PersonQueryTemplate:
+    """Like `QueryTemplate`, for what a person may read: one statement for who sees all, and one for all others.
 
     ``parts`` gets a person who may see what the person may see, and the other values by name.
     """
 
-    def __init__(self, parts: Callable[..., Sequence[Columns | Rows]], **examples: Any) -> None:
+    def __init__(self, parts: Callable[..., Sequence[Columns | Rows]], **types: Any) -> None:
         self._parts = parts
-        self._of_all = Prepared(partial(parts, User(platform_role=PlatformRole.OPERATOR)), **examples)
-        self._of_own = Prepared(lambda user, **values: parts(User(pk=user), **values), user=-1, **examples)
+        self._of_all = QueryTemplate(partial(parts, User(platform_role=PlatformRole.OPERATOR)), **types)
+        self._of_own = QueryTemplate(lambda user, **values: parts(User(pk=user), **values), user=int, **types)
 
     def of(self, user: Person, **values: Any) -> list[Compiled]:
         """Return the parts with these values."""
@@ -228,11 +229,9 @@ class PreparedForPerson:
         return [compiled(part) for part in self._parts(AnonymousUser(), **values)]
 
 
-_NAMED = PreparedForPerson(
-    lambda user, slug: [Rows(visible_projects(user).filter(slug=slug).order_by())], slug="an example"
-)
-_SLUGS = PreparedForPerson(lambda user: [Columns(visible_projects(user).order_by("slug"), ("slug",))])
-_IN_USE = PreparedForPerson(
+_NAMED = PersonQueryTemplate(lambda user, slug: [Rows(visible_projects(user).filter(slug=slug).order_by())], slug=str)
+_SLUGS = PersonQueryTemplate(lambda user: [Columns(visible_projects(user).order_by("slug"), ("slug",))])
+_IN_USE = PersonQueryTemplate(
     lambda user: [Rows(_of_teams(visible_projects(user).filter(archived_at=None)).only("slug", *OF_A_TEAM))]
 )
 

@@ -4,7 +4,7 @@ Nobody is looked up when an invitation is created, so neither the answer nor its
 in with the username, or has the e-mail address, finds it and accepts or declines.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -13,7 +13,8 @@ from django.db.models import Q, QuerySet
 from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible, Refused
-from portal.core.reading import Part, Prepared, Rows
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Part, Rows
 from portal.tenants import access, services
 from portal.tenants.models import Invitation, Membership, Role, Team, User
 
@@ -83,10 +84,9 @@ def _received(name: str, email: str, now: datetime) -> QuerySet[Invitation]:
     )
 
 
-_THEN = datetime(2000, 1, 1, tzinfo=UTC)
-_BY_NAME = Prepared(lambda name, now: [Rows(_received(name, "", now))], name="a name", now=_THEN)
-_BY_NAME_OR_EMAIL = Prepared(
-    lambda name, email, now: [Rows(_received(name, email, now))], name="a name", email="an address", now=_THEN
+_BY_NAME = QueryTemplate(lambda name, now: [Rows(_received(name, "", now))], name=str, now=datetime)
+_BY_NAME_OR_EMAIL = QueryTemplate(
+    lambda name, email, now: [Rows(_received(name, email, now))], name=str, email=str, now=datetime
 )
 
 

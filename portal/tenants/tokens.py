@@ -12,7 +12,8 @@ from django.db.models import Q
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
-from portal.core.reading import Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Rows, read_tables
 from portal.tenants.models import ApiToken
 
 FORM = re.compile(r"gpup_(?P<prefix>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -92,7 +93,7 @@ def _accepted(prefix: str) -> list[Rows]:
     return [Rows(rows.select_related("user").order_by())]
 
 
-_ACCEPTED = Prepared(_accepted, prefix="an example")
+_ACCEPTED = QueryTemplate(_accepted, prefix=str)
 
 
 def find(token: str) -> ApiToken | None:

@@ -6,7 +6,8 @@ from functools import cache, cached_property
 
 from django.db.models import QuerySet
 
-from portal.core.reading import Batch, Columns, Compiled, Prepared, Rows, compiled, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Batch, Columns, Compiled, Rows, compiled, read_tables
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -181,7 +182,7 @@ def _accepted(cluster: str) -> list[Rows]:
     return [Rows(pools(cluster).filter(flavor__accepted=True)), Rows(Flavor.objects.filter(cluster=cluster))]
 
 
-_ACCEPTED = Prepared(_accepted, cluster="an example")
+_ACCEPTED = QueryTemplate(_accepted, cluster=str)
 
 
 def manifests(
@@ -194,9 +195,9 @@ def manifests(
     0.19.2: admitted leases drop out of its sum, which over-commits).
     """
     batch = batch or Batch()
-    accepted, flavors, policies = (batch.add(part) for part in (*_ACCEPTED.of(cluster=cluster), _policies()))
+    accepted, flavors, found = (batch.add(part) for part in (*_ACCEPTED.of(cluster=cluster), _policies()))
     agreed = agreed or read_quotas(batch)()
-    competing = _by_name(policies())
+    competing = _by_name(found())
     shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted()]
     used = {shape.flavor for shape in shapes}
 

@@ -6,19 +6,22 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Generic, NamedTuple, TypeVar
 
+from portal.core.reading import Statement, read_tables
 from quotas.catalog.layouts import parent_gpu
-from quotas.metering import accounts, gpu_shares
+from quotas.metering import gpu_shares
 from quotas.metering.held_intervals import HeldInterval
-from quotas.metering.models import UsageInterval
+from quotas.metering.models import UsageInterval, device_of_slot
 from quotas.metering.parts import UsageSpan
 
+_BESIDE_COLUMNS = 10
 _BESIDE = """
-    SELECT * FROM metering_usageinterval WHERE key IN (
+    SELECT cluster, flavor, node, slot, key, start, "end", gpu_share_numerator, gpu_share_denominator, count
+    FROM metering_usageinterval WHERE key IN (
         SELECT other.key
         FROM metering_usageinterval AS one JOIN metering_usageinterval AS other
             ON (other.cluster, other.flavor, other.node) = (one.cluster, one.flavor, one.node)
             AND (one."end" IS NULL OR other.start < one."end") AND (other."end" IS NULL OR other."end" > one.start)
-        WHERE one.holder_id = ANY(%(holders)s) AND one.slot = ANY(%(slots)s)
+        WHERE one.holder_id = ANY(%s) AND one.slot = ANY(%s)
               AND other.node <> '' AND split_part(other.slot, '/', 2) = other.node
               AND split_part(split_part(other.slot, '/', 3), '-mig-', 1)
                   = split_part(split_part(one.slot, '/', 3), '-mig-', 1)
@@ -67,7 +70,11 @@ def _beside(rows: Collection[UsageInterval | HeldInterval]) -> dict[Gpu, list[Us
     found: dict[Gpu, list[UsageSpan]] = defaultdict(list)
     if not rows:
         return found
-    values = {"holders": list({row.holder_id for row in rows}), "slots": [row.slot for row in rows]}
-    for row in UsageInterval.objects.raw(_BESIDE, values):
-        found[Gpu(row.cluster_id, row.flavor, row.node, parent_gpu(row.device))].append(accounts.held(row))
+    values = (list({row.holder_id for row in rows}), [row.slot for row in rows])
+    [beside] = read_tables(Statement(_BESIDE, values, _BESIDE_COLUMNS))
+    for cluster, flavor, node, slot, key, start, end, numerator, denominator, count in beside:
+        device, gpus = device_of_slot(slot, node), Fraction(numerator * count, denominator)
+        until = datetime.fromisoformat(end) if end else None
+        use = UsageSpan(key, datetime.fromisoformat(start), until, gpus, device=device, slot=slot)
+        found[Gpu(cluster, flavor, node, parent_gpu(device))].append(use)
     return found

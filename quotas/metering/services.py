@@ -23,7 +23,8 @@ from portal.core import clock
 from portal.core.any_of import AnyOf
 from portal.core.errors import Retryable
 from portal.core.locks import Lock, advisory_locks
-from portal.core.reading import Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Rows, read_tables
 from quotas.metering import dirty_hours
 from quotas.metering.models import UsageInterval
 
@@ -143,13 +144,13 @@ def _known_and_last(begins: Sequence[Begin]) -> tuple[dict[UUID, UsageInterval],
     return {row.key: row for row in known}, {row.slot: row for row in last}
 
 
-_KNOWN_AND_LAST = Prepared(
+_KNOWN_AND_LAST = QueryTemplate(
     lambda keys, slots: [
         Rows(UsageInterval.objects.filter(AnyOf("key", keys)).order_by()),
         Rows(UsageInterval.objects.filter(pk__in=RawSQL(_LAST, (slots,))).order_by()),  # noqa: S611
     ],
-    keys=(UUID(int=1),),
-    slots=("slot of a prepared statement",),
+    keys=list[UUID],
+    slots=list[str],
 )
 
 

@@ -1,6 +1,6 @@
 """Rows of several tables in one statement."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
 
@@ -12,7 +12,8 @@ from allocations.models import Allocation
 from portal.core import clock
 from portal.core.any_of import AnyOf
 from portal.core.models import Heartbeat, WorkItem
-from portal.core.reading import Batch, Columns, Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Batch, Columns, Rows, read_tables
 from quotas.limits import services
 from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
@@ -101,39 +102,46 @@ def beats_named(name, since):
     return [Columns(kept, ("name",)), Rows(kept.filter(at__gte=since)), Columns(WorkItem.objects.all(), ("attempts",))]
 
 
-def test_a_prepared_statement_reads_other_values_as_one_that_is_compiled_for_them(rows):
+def test_a_template_reads_other_values_as_a_query_that_is_compiled_for_them(rows):
     built = []
 
     def parts(name, since):
         built.append(name)
         return beats_named(name, since)
 
-    statement = Prepared(parts, name="an example", since=datetime(2000, 1, 1, tzinfo=UTC))
+    template = QueryTemplate(parts, name=str, since=datetime)
     now = clock.now()
     for name, since in (("worker", now - timedelta(hours=1)), ("watcher", now + timedelta(hours=1)), ("beat", now)):
-        assert read_tables(*statement.of(name=name, since=since)) == read_tables(*beats_named(name, since))
-    assert read_tables(*statement.of(name="worker", since=now))[2] == [[2]]
-    assert built == ["an example"]
+        assert read_tables(*template.of(name=name, since=since)) == read_tables(*beats_named(name, since))
+    assert read_tables(*template.of(name="worker", since=now))[2] == [[2]]
+    assert len(built) == 1
 
 
-def test_an_example_that_is_no_value_of_the_statement_is_refused(db):
-    statement = Prepared(lambda name, other: beats_named(name, clock.now()), name="an example", other="another")
-    with pytest.raises(ValueError, match="no value for other"):
-        statement.of(name="worker", other="x")
+def test_a_template_refuses_a_parameter_that_it_does_not_use(db):
+    template = QueryTemplate(lambda name, other: beats_named(name, clock.now()), name=str, other=str)
+    with pytest.raises(ValueError, match="does not use other"):
+        template.of(name="worker", other="x")
 
 
-def test_a_prepared_statement_reads_the_rows_with_any_number_of_values(rows):
-    statement = Prepared(
+@pytest.mark.parametrize("values", [{"name": "worker"}, {"name": "worker", "since": None}])
+def test_a_template_refuses_a_value_that_is_left_out_or_none(db, values):
+    template = QueryTemplate(beats_named, name=str, since=datetime)
+    with pytest.raises(ValueError, match="needs a value for since"):
+        template.of(**values)
+
+
+def test_a_template_reads_the_rows_with_any_number_of_values(rows):
+    template = QueryTemplate(
         lambda names, targets: [
             Columns(Heartbeat.objects.filter(AnyOf("name", names)).order_by("name"), ("name",)),
             Columns(WorkItem.objects.filter(AnyOf("target", targets), attempts=2), ("target",)),
         ],
-        names=("an example",),
-        targets=("another",),
+        names=list[str],
+        targets=list[str],
     )
 
     def found(names, targets):
-        return read_tables(*statement.of(names=names, targets=targets))
+        return read_tables(*template.of(names=names, targets=targets))
 
     assert found(["worker"], []) == [[["worker"]], []]
     assert found(["watcher", "worker", "it's"], ["local/platform"]) == [[["watcher"], ["worker"]], [["local/platform"]]]

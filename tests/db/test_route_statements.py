@@ -8,7 +8,7 @@ import redis
 from django.conf import settings as django_settings
 from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 
 from portal.core import heartbeat
 from portal.tenants.models import Project, Team, User
@@ -25,12 +25,14 @@ BUDGETS = {
     "POST /api/v1/allocations with a key": 13,
     "POST /api/v1/allocations, refused": 9,
     "POST /api/v1/allocations/preview": 5,
+    "GET /api/v1/offerings": 5,
     "GET /api/v1/queues/{team}": 7,
     "/": 9,
     "/costs/mine": 19,
     "/allocations": 6,
     "/queues/{team}": 8,
     "/request": 7,
+    "a page refused by a rate limit": 2,
     "POST /login": 10,
     "GET /login": 0,
 }
@@ -57,18 +59,26 @@ def routes(user: User) -> dict[str, Callable[[], Any]]:
     def post(**changes: Any) -> Any:
         return rest.post(path, {**BODY, **changes}, format="json")
 
+    def refused() -> Any:
+        with override_settings(PAGE_REQUESTS_PER_MINUTE=1):
+            answer = browser.get("/allocations")
+        assert answer.status_code == 429
+        return answer
+
     return {
         "POST /api/v1/allocations": post,
         "POST /api/v1/allocations, DRA": lambda: post(offering="h100/whole"),
         "POST /api/v1/allocations with a key": lambda: rest.post(path, BODY, format="json", HTTP_IDEMPOTENCY_KEY="key"),
         "POST /api/v1/allocations, refused": lambda: post(count=9),
         "POST /api/v1/allocations/preview": lambda: rest.post(f"{path}/preview", BODY, format="json"),
+        "GET /api/v1/offerings": lambda: rest.get("/api/v1/offerings"),
         "GET /api/v1/queues/{team}": lambda: rest.get("/api/v1/queues/vision"),
         "/": lambda: browser.get("/"),
         "/costs/mine": lambda: browser.get("/costs/mine", headers=HTMX),
         "/allocations": lambda: browser.get("/allocations"),
         "/queues/{team}": lambda: browser.get("/queues/vision"),
         "/request": lambda: browser.get("/request?project=vision-train"),
+        "a page refused by a rate limit": refused,
         "POST /login": lambda: nobody.post("/login", {"username": user.username, "password": PASSWORD}),
         "GET /login": lambda: Client().get("/login"),
     }

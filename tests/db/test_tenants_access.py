@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from portal.core.errors import Forbidden, NotVisible
+from portal.core.reading import read_tables
 from portal.tenants import access, services
 from tests.support.people import person
 
@@ -100,6 +101,16 @@ def test_who_may_no_longer_sign_in_sees_nothing(people, team, project):
     user.is_active = False
     assert not access.can(user, "project.view", team)
     assert not access.visible_teams(user).exists()
+
+
+def test_a_project_is_found_by_what_the_person_is_now(people, project):
+    user = people["operator"]
+    assert access.project_for(user, "vision-train") == project
+    for change in ({"platform_role": ""}, {"platform_role": "operator", "is_active": False}):
+        vars(user).update(change)
+        with pytest.raises(NotVisible):
+            access.project_for(user, "vision-train")
+        assert read_tables(access.project_slugs(user), access.projects_in_use(user)) == [[], []]
 
 
 def test_a_project_of_another_team_does_not_exist_for_a_stranger(people, project):

@@ -37,6 +37,19 @@ def test_a_hint_names_the_task_and_the_target(broker, tmp_path):
     assert message["headers"]["argsrepr"] == "['platform']"
 
 
+def test_many_hints_are_sent_together(broker, tmp_path):
+    with services.redis(tmp_path) as url:
+        broker(url)
+        wakeups.send(["platform"])
+
+        with redis_client.Redis.from_url(url) as redis:
+            before = redis.info("stats")["total_reads_processed"]
+            wakeups.send([f"local/project:p-{number}" for number in range(20)])
+            reads = redis.info("stats")["total_reads_processed"] - before
+            assert redis.llen("celery") == 21
+    assert reads < 10  # Redis reads at most 16 KiB at once
+
+
 def test_a_broker_that_hangs_costs_about_a_second_once(broker):
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from allocations.domain.admission import AdmissionInput
-from allocations.requests.rules import fits, max_possible, violations
+from allocations.requests.rules import approvals, fits, max_possible, violations
 
 SEVEN = AdmissionInput(
     offering="h100/mig-1g.10gb",
@@ -29,6 +29,13 @@ ONE = replace(SEVEN, constraints=(), count=1, one_at_a_time=True, replicas=4, pa
 def test_what_can_hold_is_let_through():
     assert violations(SEVEN) == []
     assert fits(SEVEN) == "now"
+
+
+def test_what_needs_an_approval_violates_nothing():
+    critical = replace(SEVEN, priority="critical")
+    assert [one.role for one in approvals(critical)] == ["lead"]
+    assert violations(critical) == []
+    assert approvals(SEVEN) == []
 
 
 def test_what_can_hold_later_queues():

@@ -18,7 +18,8 @@ from allocations.reconcile.metering import gpu_fraction
 from allocations.reconcile.metering.attribution import attribution
 from portal.core import clock
 from portal.core.any_of import AnyOf
-from portal.core.reading import NO_ROWS, Columns, Prepared, Rows, read_tables
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import NO_ROWS, Columns, Rows, read_tables
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
@@ -229,9 +230,9 @@ def _open(rows: Sequence[Allocation]) -> Open:
     return found
 
 
-_OPEN = Prepared(
+_OPEN = QueryTemplate(
     lambda holders: [Rows(UsageInterval.objects.filter(AnyOf("holder_id", holders), end=None).order_by())],
-    holders=(UUID(int=1),),
+    holders=list[UUID],
 )
 
 
@@ -252,21 +253,21 @@ def _known(begins: Sequence[Begun]) -> tuple[Mapping[Place, str], Mapping[UUID, 
     return {(cluster, node, name): uuid for cluster, node, name, uuid in devices}, ends
 
 
-_ENDED = Prepared(
+_ENDED = QueryTemplate(
     lambda keys: [
         Columns(UsageInterval.objects.filter(AnyOf("key", keys), end__isnull=False).order_by(), ("key", "end"))
     ],
-    keys=(UUID(int=1),),
+    keys=list[UUID],
 )
-_DEVICES = Prepared(
+_DEVICES = QueryTemplate(
     lambda nodes, names: [
         Columns(
             Device.objects.filter(AnyOf("node__name", nodes), AnyOf("name", names)).order_by(),
             ("node__cluster", "node__name", "name", "uuid"),
         )
     ],
-    nodes=("node of a prepared statement",),
-    names=("name of it",),
+    nodes=list[str],
+    names=list[str],
 )
 
 

@@ -194,7 +194,7 @@ def _page(request: Request) -> Response:
     shown = details.read(found.rows, batch)
     places, versions = positions(), [(row.pk, selectors.version_of(row)) for row in found.rows]
     tag = etag.of_list(
-        request, dict(roles()), versions, shown.version, list(places.items()), found.next, found.previous
+        request, dict(sorted(roles())), versions, shown.version, list(places.items()), found.next, found.previous
     )
     return etag.unless_known(request, tag, lambda: found.response(out.many(shown, places)))
 

@@ -1,6 +1,5 @@
 """The catalog: offerings, their free capacity, and what the caller's team can get."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -107,9 +106,8 @@ def offerings(request: Request) -> Response:
     slug = query_value(request, "project")
     project = access.project_for(user, slug) if slug else None
     teams = [project.team] if project else access.own_teams(user)
-    since = time.monotonic()
     offered = fleet(own_writes.fleet_max_age_s(user.pk))
-    availability = Availability(teams, user=user, project=project, fleet=offered, since=since)
+    availability = Availability(teams, user=user, project=project, fleet=offered)
     found = offered.offerings()
     if "kind" in request.query_params:
         kinds = query_values(request, "kind")
