@@ -9,7 +9,8 @@ from django.conf import settings
 
 from allocations.reconcile import etcd_monitor
 from portal.core import clock, heartbeat
-from portal.core.reading import Compiled, compiled, digest_of, read_tables
+from portal.core.query_templates import without_parameters
+from portal.core.reading import Compiled, digest_of, read_tables
 from portal.health import EXPECTED
 
 
@@ -33,7 +34,7 @@ def current() -> Banners:
 @cache
 def parts() -> tuple[Compiled, Compiled]:
     """Return what to read for ``of_rows``."""
-    return compiled(heartbeat.part()), compiled(etcd_monitor.any_refused())
+    return without_parameters(heartbeat.part()), without_parameters(etcd_monitor.any_refused())
 
 
 def of_rows(beats: Iterable[tuple[str, str]], refused: Collection[object]) -> Banners:

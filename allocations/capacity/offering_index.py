@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
-from portal.core.reading import Batch, Compiled, Rows, compiled
+from portal.core.query_templates import without_parameters
+from portal.core.reading import Batch, Compiled, Rows
 from quotas.catalog.models import Flavor, Kind, Offering, Pool
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
@@ -27,7 +28,7 @@ class ReservedClaim(NamedTuple):
 
 @cache
 def _all() -> Compiled:
-    return compiled(Rows(Offering.objects.select_related("pool__use", "flavor")))
+    return without_parameters(Rows(Offering.objects.select_related("pool__use", "flavor")))
 
 
 class OfferingIndex:

@@ -11,7 +11,8 @@ from allocations.capacity.offering_index import Amounts, OfferingIndex, Reserved
 from allocations.domain.custom_claim import UNITS_PATH
 from allocations.domain.phases import RESERVING
 from allocations.models import MirrorObject
-from portal.core.reading import Batch, Columns, Compiled, Statement, compiled
+from portal.core.query_templates import without_parameters
+from portal.core.reading import Batch, Columns, Compiled, Statement
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
 
@@ -112,7 +113,7 @@ class CurrentUsage:
 
 @cache
 def _compiled_parts() -> tuple[Compiled, ...]:
-    return tuple(map(compiled, _parts()))
+    return tuple(map(without_parameters, _parts()))
 
 
 def _parts() -> Iterator[Columns | Statement]:
@@ -120,7 +121,7 @@ def _parts() -> Iterator[Columns | Statement]:
     held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
     jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     yield Columns(held, ("offering", "n"))
-    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), 4)
+    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), 4, ("text[]",))
     yield Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage"))
 
 

@@ -19,7 +19,8 @@ from allocations.models import Allocation, MirrorObject
 from allocations.queues import entries as queue_entries
 from allocations.queues.entries import Entry, QueueItem
 from allocations.queues.jobs import Job
-from portal.core.reading import Batch, Columns, Compiled, compiled, read_tables
+from portal.core.query_templates import without_parameters
+from portal.core.reading import Batch, Columns, Compiled, read_tables
 from portal.tenants.models import Department, Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors
@@ -173,9 +174,9 @@ def _entries_ahead(queued: Sequence[QueueItem], start: int, size: int) -> list[E
 def _tree_parts() -> tuple[Compiled, Compiled, Compiled]:
     """Return what to read for ``_others_waiting``: departments with those above them, teams, and ClusterQueues."""
     return (
-        compiled(Columns(Department.objects.order_by(), ("pk", "parent_id"))),
-        compiled(Columns(Team.objects.order_by(), ("slug", "department_id"))),
-        compiled(Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending"))),
+        without_parameters(Columns(Department.objects.order_by(), ("pk", "parent_id"))),
+        without_parameters(Columns(Team.objects.order_by(), ("slug", "department_id"))),
+        without_parameters(Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending"))),
     )
 
 

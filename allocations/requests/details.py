@@ -121,7 +121,11 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
     parts = [batch.add(part) for part in _relations_of(bare)]
     intervals, objects, prices = (
         batch.add(part)
-        for part in (held_intervals.statement(started), Statement(OBJECTS, (started,), 4), rates.statement())
+        for part in (
+            held_intervals.statement(started),
+            Statement(OBJECTS, (started,), 4, ("uuid[]",)),
+            rates.statement(),
+        )
     )
     relations = [part() for part in parts]
     if bare:

@@ -32,7 +32,8 @@ from frontend.presenters.offerings import choices
 from frontend.presenters.presets import filled_forms
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
-from portal.core.reading import Compiled, Rows, compiled, read_tables
+from portal.core.query_templates import without_parameters
+from portal.core.reading import Compiled, Rows, read_tables
 from portal.http import own_writes
 from portal.tenants import access
 from portal.tenants.access import Permissions
@@ -234,7 +235,7 @@ _LAST = access.PersonQueryTemplate(
 
 @cache
 def _presets() -> Compiled:
-    return compiled(Rows(catalog.presets()))
+    return without_parameters(Rows(catalog.presets()))
 
 
 def _known(request: PageRequest) -> Known:

@@ -1,9 +1,16 @@
-"""Queries that Django compiles once in a process: what differs from call to call are the values of their parameters."""
+"""Queries that are the same but for the values of their parameters.
 
+Django compiles them once in a process, and PostgreSQL plans them once in a connection.
+"""
+
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from uuid import UUID
+
+from django.db import connection
+from psycopg.sql import Literal
 
 from portal.core.reading import Columns, Compiled, Rows, Statement, compiled
 
@@ -14,6 +21,15 @@ _PLACEHOLDERS: Mapping[type, Callable[[int], Hashable]] = {
     datetime: lambda number: datetime(1, 1, number, tzinfo=UTC),
 }
 """Values that no query has itself, by the type that the database gets."""
+_TYPES = {str: "text", int: "bigint", UUID: "uuid", datetime: "timestamptz"}
+_PARAMETER = re.compile("%s|%%")
+
+
+class _Part(NamedTuple):
+    """A compiled part, and the names of its parameters in their order."""
+
+    part: Compiled
+    names: tuple[str, ...]
 
 
 class QueryTemplate:
@@ -25,11 +41,8 @@ class QueryTemplate:
     """
 
     def __init__(self, parts: Callable[..., Sequence[Columns | Rows | Statement]], **types: Any) -> None:
-        self._parts = parts
-        self._placeholders = {
-            name: _placeholder(type_, number) for number, (name, type_) in enumerate(types.items(), 1)
-        }
-        self._compiled: Sequence[Compiled] = ()
+        self._parts, self._types = parts, types
+        self._compiled: Sequence[_Part] = ()
 
     def of(self, **values: Any) -> list[Compiled]:
         """Return the parts with these values.
@@ -37,19 +50,42 @@ class QueryTemplate:
         Raises ValueError for a value that is left out or None, and for a parameter that the parts do not use.
         """
         self._compiled = self._compiled or self._compile()
-        if missing := [name for name in self._placeholders if values.get(name) is None]:
+        if missing := [name for name in self._types if values.get(name) is None]:
             raise ValueError(f"The query needs a value for {', '.join(missing)}.")
-        given = {self._placeholders[name]: value for name, value in values.items()}
-        return [
-            one._replace(parameters=tuple(_given(each, given) for each in one.parameters)) for one in self._compiled
-        ]
+        return [part._replace(parameters=tuple(values[name] for name in names)) for part, names in self._compiled]
 
-    def _compile(self) -> Sequence[Compiled]:
-        found = [compiled(part) for part in self._parts(**self._placeholders)]
-        parameters = [value for one in found for value in one.parameters]
-        if unused := [name for name, value in self._placeholders.items() if value not in parameters]:
+    def _compile(self) -> Sequence[_Part]:
+        connection.ensure_connection()
+        placeholders = {name: _placeholder(type_, n) for n, (name, type_) in enumerate(self._types.items(), 1)}
+        name_of = {placeholder: name for name, placeholder in placeholders.items()}
+        found = [self._part(compiled(part), name_of) for part in self._parts(**placeholders)]
+        used = {name for _, names in found for name in names}
+        if unused := [name for name in placeholders if name not in used]:
             raise ValueError(f"The query does not use {', '.join(unused)}.")
         return found
+
+    def _part(self, part: Compiled, name_of: Mapping[Hashable, str]) -> _Part:
+        """Return the part with parameters where it has placeholders, and its other values as text."""
+        values, names = iter(part.parameters), []
+
+        def text(token: re.Match[str]) -> str:
+            if token.group() == "%%":
+                return "%%"
+            value = next(values)
+            if isinstance(value, Hashable) and value in name_of:
+                names.append(name_of[value])
+                return "%s"
+            return Literal(value).as_string(connection.connection).replace("%", "%%")
+
+        sql = _PARAMETER.sub(text, part.sql)
+        types = tuple(_type(self._types[name]) for name in names)
+        return _Part(part._replace(sql=sql, types=types), tuple(names))
+
+
+def without_parameters(part: Columns | Rows | Statement) -> Compiled:
+    """Return a part that is read with the same values each time; to be called once in a process."""
+    (found,) = QueryTemplate(lambda: [part]).of()
+    return found
 
 
 def _placeholder(type_: Any, number: int) -> Hashable:
@@ -57,5 +93,6 @@ def _placeholder(type_: Any, number: int) -> Hashable:
     return (_PLACEHOLDERS[of_list[0]](number),) if of_list else _PLACEHOLDERS[type_](number)
 
 
-def _given(value: Any, given: Mapping[Hashable, Any]) -> Any:
-    return given.get(value, value) if isinstance(value, Hashable) else value
+def _type(type_: Any) -> str:
+    of_list = get_args(type_)
+    return f"{_TYPES[of_list[0]]}[]" if of_list else _TYPES[type_]

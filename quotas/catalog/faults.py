@@ -7,7 +7,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Value
 
-from portal.core.reading import Columns, Compiled, Rows, compiled, read_tables
+from portal.core.query_templates import without_parameters
+from portal.core.reading import Columns, Compiled, Rows, read_tables
 from quotas.catalog.models import Device, Flavor, Node
 
 UNUSABLE = Q(flavor=None) | Q(ready=False) | Q(tainted=False) | ~Q(problem="")
@@ -63,12 +64,12 @@ def current(size: int) -> Faults:
 def _parts(size: int) -> tuple[Compiled, ...]:
     nodes, devices, proposed = unusable_nodes(), unhealthy_devices(), proposed_flavors()
     return (
-        compiled(Rows(nodes[:size])),
-        compiled(_count(nodes)),
-        compiled(Rows(devices[:size])),
-        compiled(_count(devices)),
-        compiled(Columns(proposed[:size], ("pk", "name", "node_count"))),
-        compiled(_count(Flavor.objects.filter(accepted=False))),
+        without_parameters(Rows(nodes[:size])),
+        without_parameters(_count(nodes)),
+        without_parameters(Rows(devices[:size])),
+        without_parameters(_count(devices)),
+        without_parameters(Columns(proposed[:size], ("pk", "name", "node_count"))),
+        without_parameters(_count(Flavor.objects.filter(accepted=False))),
     )
 
 

@@ -6,8 +6,8 @@ from functools import cache, cached_property
 
 from django.db.models import QuerySet
 
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Batch, Columns, Compiled, Rows, compiled, read_tables
+from portal.core.query_templates import QueryTemplate, without_parameters
+from portal.core.reading import Batch, Columns, Compiled, Rows, read_tables
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
@@ -111,9 +111,9 @@ def _parts() -> tuple[Compiled, ...]:
     rows = Limit.objects.filter(ENFORCED_BY_KUEUE).order_by()
     columns = ("department__slug", "team__slug", "pool__key", "nominal", "borrowing", "lending")
     return (
-        compiled(Rows(Department.objects.order_by("slug"))),
-        compiled(Rows(Team.objects.order_by("slug"))),
-        compiled(Columns(rows, columns)),
+        without_parameters(Rows(Department.objects.order_by("slug"))),
+        without_parameters(Rows(Team.objects.order_by("slug"))),
+        without_parameters(Columns(rows, columns)),
     )
 
 
@@ -155,7 +155,7 @@ def policies() -> dict[str, Policy]:
 
 @cache
 def _policies() -> Compiled:
-    return compiled(Rows(QueuePolicy.objects.select_related("department", "team")))
+    return without_parameters(Rows(QueuePolicy.objects.select_related("department", "team")))
 
 
 def _by_name(rows: Iterable[QueuePolicy]) -> dict[str, Policy]:

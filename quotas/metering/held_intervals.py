@@ -42,7 +42,7 @@ class HeldInterval(NamedTuple):
 
 def statement(holders: Collection[UUID]) -> Statement:
     """Return what to read of the holders' intervals, in the order of their slots."""
-    return Statement(INTERVALS, (list(holders),), COLUMNS)
+    return Statement(INTERVALS, (list(holders),), COLUMNS, ("uuid[]",))
 
 
 def interval(row: list[Any]) -> HeldInterval:

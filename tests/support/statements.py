@@ -14,9 +14,8 @@ from deploy.local.home import Home
 SETTINGS = {"log_statement": "all", "log_line_prefix": "of=%a "}
 STATEMENT = re.compile(rb"^of=(?P<process>.*?) LOG:  (?:statement|execute [^:]*):\s+(?P<text>.*)$", re.MULTILINE)
 PROCESSES = ("web", "worker", "watcher")
-RECONCILE = '"allocations_appliedobject"."target" = \'local/allocation:'
-"""Part of the statement with which each reconcile of an allocation begins (``allocations.reconcile.allocation_state``).
-"""
+RECONCILE = re.compile("EXECUTE .*'local/allocation:")
+"""The statement with which each reconcile of an allocation begins (``allocations.reconcile.allocation_state``)."""
 
 
 class Statement(NamedTuple):
@@ -59,7 +58,7 @@ class StatementLog:
         """
         found = self.since(position)
         numbers = {name: sum(n for s, n in found.items() if s.process == f"gpu-portal-{name}") for name in PROCESSES}
-        reconciles = sum(n for s, n in found.items() if RECONCILE in s.text and s.process == "gpu-portal-worker")
+        reconciles = sum(n for s, n in found.items() if RECONCILE.match(s.text) and s.process == "gpu-portal-worker")
         return {**numbers, "all": sum(numbers.values()), "reconciles": reconciles}
 
     def _set(self, *statements: str) -> None:

@@ -1,0 +1,62 @@
+"""Prepared statements: PostgreSQL parses and plans once for each connection what is read again and again.
+
+For a join of several tables that takes longer than to read its few rows. SQL's PREPARE and EXECUTE are used, which
+convert each value to the declared type of its parameter.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+_PARAMETER = re.compile("%s|%%")
+_prepared: WeakKeyDictionary[psycopg.Connection[Any], set[str]] = WeakKeyDictionary()
+"""Names of the statements that a connection has."""
+
+
+class _Statement(NamedTuple):
+    name: str
+    prepare: str
+    execute: str
+
+
+def types_of(parts: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """Return the types of the parameters of a statement that has these parts; None if those of one are not known."""
+    found: tuple[str, ...] = ()
+    for types in parts:
+        if types is None:
+            return None
+        found += types
+    return found
+
+
+def execute(cursor: CursorWrapper, sql: str, parameters: Sequence[Any], types: tuple[str, ...] | None) -> None:
+    """Execute a statement with ``%s`` for each parameter. If their types in PostgreSQL are given, it is prepared."""
+    if types is None or not settings.PREPARED_STATEMENTS:
+        cursor.execute(sql, parameters)
+        return
+    statement = _statement(sql, types)
+    raw: psycopg.Connection[Any] = connection.connection
+    names = _prepared.setdefault(raw, set())
+    if statement.name not in names:
+        with connection.wrap_database_errors:
+            raw.execute(statement.prepare.encode())
+        names.add(statement.name)
+    cursor.execute(statement.execute, parameters)
+
+
+@lru_cache(maxsize=1024)
+def _statement(sql: str, types: tuple[str, ...]) -> _Statement:
+    numbers = count(1)
+    text = _PARAMETER.sub(lambda found: "%" if found.group() == "%%" else f"${next(numbers)}", sql)
+    name = f"portal_{hashlib.sha256(repr((text, types)).encode()).hexdigest()[:16]}"
+    declared, values = (f"({', '.join(each)})" if types else "" for each in (types, ["%s"] * len(types)))
+    return _Statement(name, f"PREPARE {name} {declared} AS {text}", f"EXECUTE {name} {values}")
