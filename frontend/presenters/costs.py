@@ -101,12 +101,15 @@ def missing(rows: Sequence[CostRow]) -> str:
 
 
 def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]:
-    """Return the rows in an order of the form; empty: by cost, highest first. What is not known is last."""
+    """Return the rows in an order of the form; empty: by cost, highest first. Changes are by their size, whether cost
+    rose or fell. What is not known is last.
+    """
     if order == "name":
         return sorted(found.rows, key=lambda row: names[row.name])
     column = {"": "total", "gpu_hours": "gpu_hours", "idle": "idle_cost", "change": "change"}[order]
-    amounts = {row.name: getattr(row, column) for row in found.rows}
-    return sorted(found.rows, key=lambda row: (amounts[row.name] is None, -Decimal(amounts[row.name] or 0)))
+    size = abs if order == "change" else Decimal
+    known = {row.name: size(Decimal(amount)) for row in found.rows if (amount := getattr(row, column)) is not None}
+    return sorted(found.rows, key=lambda row: (row.name not in known, -known.get(row.name, Decimal(0))))
 
 
 def outage_line(share: OutageShare, currency: str) -> str:

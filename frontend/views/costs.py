@@ -148,6 +148,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         "mine": mine,
         "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),
         "columns": _columns(address),
+        "sorted_by": costs_form.SORTS[address.values.get("sort", "")],
         "is_missing": any(row.total is None and row.cost is not None for row in [*found.rows, *view.by_step.rows]),
         "billed": shown.billed_line(found),
         "simulated": simulated_line(window.start),

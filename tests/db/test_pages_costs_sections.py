@@ -20,7 +20,7 @@ from tests.support.quotas import hour, used
 pytestmark = pytest.mark.django_db
 OF_ALL = ["Costs", "My cost", "Savings", "Prices"]
 OF_STAFF = [
-    *("Costs", "My cost", "Savings", "GPUs over time", "Fleet", "Prices", "Bills and fixed costs"),
+    *("Costs", "My cost", "Savings", "GPUs over time", "Fleet GPU-hours", "Prices", "Bills and fixed costs"),
     "Proof of the ledger",
 ]
 NAV = re.compile(r'<nav class="cost-sections".*?</nav>', re.DOTALL)
