@@ -1,6 +1,6 @@
 """Costs as a table whose rounded amounts add up to its sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,6 +11,7 @@ from frontend.presenters.costs_chart import Trend
 from portal.core.money import split
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
+from quotas.costs.rating import Window
 
 PLACES = 2
 
@@ -117,10 +118,13 @@ def outage_line(share: OutageShare, currency: str) -> str:
     if not share.outages:
         return ""
     count, hours = len(share.outages), amounts.hours(share.charged.gpu_hours) or "0"
-    length = amounts.span(sum((one.window.end - one.window.start for one in share.outages), timedelta()))
+    length = amounts.span(_time_in(one.window for one in share.outages))
     times = "1 outage" if count == 1 else f"{count} outages"
     cost = amounts.money(share.charged.cost, currency)
-    return f"For {length} no cluster was recorded ({times}). {hours} GPU-hours, {cost}, are charged for that time."
+    clusters = sorted({one.cluster for one in share.outages})
+    which = f"Cluster {clusters[0]}" if len(clusters) == 1 else f"At least one of the clusters {', '.join(clusters)}"
+    charged = f"{hours} GPU-hours, {cost}, are charged for the outages."
+    return f"{which} was not recorded for {length} ({times}). {charged}"
 
 
 def billed_line(found: Costs) -> str:
@@ -128,6 +132,16 @@ def billed_line(found: Costs) -> str:
     if found.billed_share is None:
         return ""
     return f"Bills cover {round(100 * Decimal(found.billed_share))} % of what GPUs and nodes cost in this period."
+
+
+def _time_in(windows: Iterable[Window]) -> timedelta:
+    """Return how long at least one of the windows lasts."""
+    total, until = timedelta(), None
+    for one in sorted(windows, key=lambda window: window.start):
+        start = one.start if until is None else max(one.start, until)
+        if one.end > start:
+            total, until = total + (one.end - start), one.end
+    return total
 
 
 def _places(amount: str | None) -> Decimal | None:
