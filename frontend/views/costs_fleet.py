@@ -54,7 +54,6 @@ def fleet(request: PageRequest) -> HttpResponse:
         "start": span.start,
         "end": span.end,
         "fleet_days": MAX_DAYS,
-        "fleet_titles": fleet_hours.TITLES,
         "fleet_is_too_long": is_too_long,
         "fleet_lines": None if hours is None else fleet_hours.lines(hours),
         "stranded": fleet_hours.stranded(hours or ()),

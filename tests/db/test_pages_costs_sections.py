@@ -3,11 +3,9 @@
 import re
 from datetime import UTC, datetime
 from html import unescape
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from django.contrib.staticfiles import finders
 from django.test import Client
 
 from portal.core import clock, heartbeat
@@ -152,20 +150,6 @@ def test_every_period_that_is_offered_for_the_fleet_is_shown():
     for window in browser.get("/costs/fleet").context["windows"]:
         page = browser.get(f"/costs/fleet?window={window}")
         assert not page.context["fleet_is_too_long"], window
-
-
-def test_categories_of_the_fleet_are_told_apart_by_pattern_in_a_legend():
-    record(RESOURCES, 0)
-    used(hour(0), hour(5))
-    with clock.frozen(hour(10)):
-        page = text(browser_of(person(platform_role="auditor")).get("/costs/fleet?window=2026-11-02,2026-11-03"))
-    [legend] = re.findall(r'<ul class="legend">.*?</ul>', page)
-    titles = ["Held", "Unmanaged", "Unavailable", "Stranded", "Idle", "Variance"]
-    assert re.findall(r"</svg> ([^<]*)</li>", legend) == titles
-    assert set(re.findall(r'<pattern id="(\w+)"', page)) == {"dots", "lines", "hatch", "bars"}
-    styles = Path(str(finders.find("frontend/css/assets.css"))).read_text()
-    for title in re.findall(r'url\("#(\w+)"\)', styles):
-        assert f'<pattern id="{title}"' in page
 
 
 @pytest.mark.parametrize(
