@@ -1,18 +1,13 @@
 """Filters of costs as chips, and addresses with one comparison more or less."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeGuard
 
 from frontend.presenters.costs_address import CostsAddress
 from frontend.presenters.costs_names import UNKNOWN_WORD, key_word
 from quotas.costs import filter_grammar
-from quotas.costs.columns import LABEL_PREFIX
-from quotas.costs.cost_rows import CostRow
 from quotas.costs.filters import UNALLOCATED, And, Comparison, Filter, Operator
-from quotas.costs.fleet_costs import IDLE
 
 WORDS = {
     (Operator.EQUALS, False): "is",
@@ -26,7 +21,6 @@ WORDS = {
 }
 OPERATORS = {f"{'!' if negated else ''}{operator.value}": word for (operator, negated), word in WORDS.items()}
 """How a comparison is written, and in words."""
-MAX_SUGGESTIONS = 50
 
 
 @dataclass(frozen=True)
@@ -35,17 +29,6 @@ class Chip:
 
     text: str
     without: str
-
-
-def suggestions(rows: Iterable[CostRow]) -> dict[str, str]:
-    """Return values that the form's filter takes, of the first rows, each with what its key is called."""
-    found = {
-        f"{key.removeprefix(LABEL_PREFIX)}={value}" if key.startswith(LABEL_PREFIX) else value: key_word(key)
-        for row in rows
-        for key, value in row.properties.items()
-        if key != "allocation" and value not in ("", IDLE, UNALLOCATED) and not {*value} & {'"', ","}
-    }
-    return dict(islice(found.items(), MAX_SUGGESTIONS))
 
 
 def parts(where: Filter) -> tuple[Filter, ...]:
@@ -79,15 +62,6 @@ def narrowed(where: Filter, values: Sequence[tuple[str, str]]) -> str:
     keys = {key for key, _ in values}
     kept = [part for part in parts(where) if not (_is_equality(part) and part.key in keys)]
     return _joined((*kept, *(Comparison(key, Operator.EQUALS, (value,)) for key, value in values)))
-
-
-def of_rows(rows: Sequence[CostRow]) -> Filter:
-    """Return a filter by the keys of the rows that keeps them all. With several keys it may keep others too."""
-    values: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        for key, value in row.properties.items():
-            values[key].add(value)
-    return And(tuple(Comparison(key, Operator.EQUALS, frozenset(found)) for key, found in values.items()))
 
 
 def fixed_keys(where: Filter) -> set[str]:

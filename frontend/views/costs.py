@@ -20,6 +20,7 @@ from frontend.presenters import (
     costs_drill,
     costs_filters,
     costs_form,
+    costs_row_values,
     costs_saved,
     costs_tiles,
 )
@@ -113,7 +114,7 @@ def _view(user: User, address: CostsAddress) -> View:
     if len(found.rows) == len(largest):
         return View(query, found, step, report(user, asked, now, readings).rows, series)
     whole = report(user, replace(asked, keys=(ALL,)), now, readings)
-    of_largest = replace(asked, where=both(query.where, costs_filters.of_rows(largest)), idle=HIDDEN)
+    of_largest = replace(asked, where=both(query.where, costs_row_values.of_rows(largest)), idle=HIDDEN)
     by_step = [row for row in report(user, of_largest, now, readings).rows if row.name in {*series}]
     others = sum(Decimal(row.total or 0) != 0 for row in found.rows[MAX_TREND_ROWS:])
     return View(query, found, step, costs_chart.with_others(by_step, whole.rows), series, others)
@@ -154,7 +155,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         "shows_idle": shows_idle,
         "chips": costs_filters.chips(where, address),
         "unfiltered": address.page(filter=""),
-        "suggestions": costs_filters.suggestions(found.rows),
+        "suggestions": costs_row_values.suggestions(found.rows),
         "is_mine": is_mine,
         "mine": mine,
         "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),
