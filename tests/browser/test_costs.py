@@ -113,7 +113,7 @@ def test_time_zones_are_suggested(open_page, member, use, scripts):
     page.goto("/costs")
     page.locator("summary", has_text="Filter and options").click()
     zones = page.locator("#zones option")
-    expect(zones.locator("xpath=self::*[@value='Europe/Berlin']")).to_have_count(1)
+    expect(zones.filter(has_text="Europe/Berlin")).to_have_count(1)
     assert (zones.count() > 300) == scripts
     page.get_by_label("Time zone").fill("Asia/Tokyo")
     page.get_by_role("button", name="Apply").click()
