@@ -116,7 +116,7 @@ def _view(user: User, address: CostsAddress) -> View:
     whole = report(user, replace(asked, keys=(ALL,)), now, readings)
     of_largest = replace(asked, where=both(query.where, costs_row_values.of_rows(largest)), idle=HIDDEN)
     by_step = [row for row in report(user, of_largest, now, readings).rows if row.name in {*series}]
-    others = sum(Decimal(row.total or 0) != 0 for row in found.rows[MAX_TREND_ROWS:])
+    others = sum(Decimal(row.total or row.cost or 0) != 0 for row in found.rows[MAX_TREND_ROWS:])
     return View(query, found, step, costs_chart.with_others(by_step, whole.rows), series, others)
 
 
