@@ -1,6 +1,6 @@
 """Costs as a table whose rounded amounts add up to its sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,6 +11,7 @@ from frontend.presenters.costs_chart import Trend
 from portal.core.money import split
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
+from quotas.costs.rating import Window
 
 PLACES = 2
 
@@ -101,12 +102,15 @@ def missing(rows: Sequence[CostRow]) -> str:
 
 
 def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]:
-    """Return the rows in an order of the form; empty: by cost, highest first. What is not known is last."""
+    """Return the rows in an order of the form; empty: by cost, highest first. Changes are by their size, whether cost
+    rose or fell. What is not known is last.
+    """
     if order == "name":
         return sorted(found.rows, key=lambda row: names[row.name])
     column = {"": "total", "gpu_hours": "gpu_hours", "idle": "idle_cost", "change": "change"}[order]
-    amounts = {row.name: getattr(row, column) for row in found.rows}
-    return sorted(found.rows, key=lambda row: (amounts[row.name] is None, -Decimal(amounts[row.name] or 0)))
+    size = abs if order == "change" else Decimal
+    known = {row.name: size(Decimal(amount)) for row in found.rows if (amount := getattr(row, column)) is not None}
+    return sorted(found.rows, key=lambda row: (row.name not in known, -known.get(row.name, Decimal(0))))
 
 
 def outage_line(share: OutageShare, currency: str) -> str:
@@ -114,10 +118,13 @@ def outage_line(share: OutageShare, currency: str) -> str:
     if not share.outages:
         return ""
     count, hours = len(share.outages), amounts.hours(share.charged.gpu_hours) or "0"
-    length = amounts.span(sum((one.window.end - one.window.start for one in share.outages), timedelta()))
+    length = amounts.span(_time_in(one.window for one in share.outages))
     times = "1 outage" if count == 1 else f"{count} outages"
     cost = amounts.money(share.charged.cost, currency)
-    return f"For {length} no cluster was recorded ({times}). {hours} GPU-hours, {cost}, are charged for that time."
+    clusters = sorted({one.cluster for one in share.outages})
+    which = f"Cluster {clusters[0]}" if len(clusters) == 1 else f"At least one of the clusters {', '.join(clusters)}"
+    charged = f"{hours} GPU-hours, {cost}, are charged for the outages."
+    return f"{which} was not recorded for {length} ({times}). {charged}"
 
 
 def billed_line(found: Costs) -> str:
@@ -125,6 +132,16 @@ def billed_line(found: Costs) -> str:
     if found.billed_share is None:
         return ""
     return f"Bills cover {round(100 * Decimal(found.billed_share))} % of what GPUs and nodes cost in this period."
+
+
+def _time_in(windows: Iterable[Window]) -> timedelta:
+    """Return how long at least one of the windows lasts."""
+    total, until = timedelta(), None
+    for one in sorted(windows, key=lambda window: window.start):
+        start = one.start if until is None else max(one.start, until)
+        if one.end > start:
+            total, until = total + (one.end - start), one.end
+    return total
 
 
 def _places(amount: str | None) -> Decimal | None:

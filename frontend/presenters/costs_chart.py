@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -16,6 +16,8 @@ from quotas.metering.hours import DAY
 MAX_SERIES = 7
 """As many as colours that a colour-blind reader tells apart; what is left is one series more."""
 MAX_STEPS = 400
+OTHERS = "__others__"
+"""The name of rows that are the sum of those that are not read one by one."""
 WIDTH, HEIGHT = 120, 24
 ZERO = Decimal(0)
 FORMATS = {Step.HOUR: "%m-%d %H:%M", Step.DAY: "%Y-%m-%d", Step.WEEK: "week of %Y-%m-%d", Step.MONTH: "%Y-%m"}
@@ -83,13 +85,17 @@ def chart(
     calendar: Calendar,
     unit: str,
     now: datetime,
+    more: int = 0,
 ) -> Chart | None:
-    """Return the chart of rows with steps, whose names are ranked; None if there is but one step, or nothing."""
+    """Return the chart of rows with steps, whose names are ranked; None if there is but one step, or nothing. ``more``
+    is how many others the rows of OTHERS are the sum of.
+    """
     starts = step_starts(window, step, calendar, now)
-    shown = [name for name in ranked if any(row.name == name and Decimal(row.total or 0) for row in rows)]
-    others = max(0, len(shown) - MAX_SERIES)
+    costly = {row.name for row in rows if Decimal(row.total or 0)}
+    shown = [name for name in ranked if name in costly]
+    others = max(0, len(shown) + more - MAX_SERIES)
     kept = shown[: MAX_SERIES if others != 1 else MAX_SERIES + 1]
-    has_others, has_idle = len(kept) < len(shown), any(Decimal(row.idle_cost or 0) for row in rows)
+    has_others, has_idle = len(kept) < len(shown) + more, any(Decimal(row.idle_cost or 0) for row in rows)
     if len(starts) < 2 or not (kept or has_idle):
         return None
     series = [Series(names[name], str(number)) for number, name in enumerate(kept, 1)]
@@ -111,6 +117,17 @@ def chart(
 def step_starts(window: Window, step: Step, calendar: Calendar, now: datetime) -> list[datetime]:
     """Return the starts of the steps that have begun."""
     return [start for start in steps.edges(window, step, calendar)[:-1] if start < now]
+
+
+def with_others(rows: Iterable[CostRow], whole: Sequence[CostRow]) -> list[CostRow]:
+    """Return rows with steps, and for each step of ``whole``, which is all in one row, what they leave of it."""
+    found, sums = list(rows), defaultdict[datetime, Decimal](Decimal)
+    for row in found:
+        sums[row.window.start] += Decimal(row.total or 0)
+    return found + [
+        replace(row, name=OTHERS, total=None if row.total is None else str(Decimal(row.total) - sums[row.window.start]))
+        for row in whole
+    ]
 
 
 def trends(rows: Iterable[CostRow], starts: Sequence[datetime]) -> dict[str, Trend]:

@@ -10,10 +10,11 @@ from django.http import QueryDict
 from frontend.presenters.costs_address import CostsAddress
 from frontend.presenters.costs_filters import OPERATORS, with_comparison
 from frontend.presenters.costs_names import KEYS, key_word
+from portal.core import labels
 from portal.core.errors import Invalid
 from quotas.costs import filter_grammar
-from quotas.costs.calendar import ONE_DAY
-from quotas.costs.columns import ALL, LABEL_PREFIX
+from quotas.costs.calendar import ONE_DAY, Weekday
+from quotas.costs.columns import ALL, LABEL, label_key
 from quotas.costs.filters import Comparison, Operator
 from quotas.costs.steps import Step
 from quotas.costs.windows import DAY_ALONE
@@ -43,7 +44,15 @@ ALL_IDLE = {
     "share:node": "shared by node",
 }
 SPLITS = {"": "in proportion to cost", "even": "evenly"}
+WEEK_STARTS = {"" if day is Weekday.MONDAY else day.name.lower(): day.name.capitalize() for day in Weekday}
+FILTER_KEYS = {**KEYS, LABEL: "Label (key=value)"}
+ZONES = (
+    *("UTC", "America/Los_Angeles", "America/New_York", "America/Sao_Paulo", "Europe/London", "Europe/Berlin"),
+    *("Africa/Johannesburg", "Asia/Dubai", "Asia/Kolkata", "Asia/Singapore", "Asia/Tokyo", "Australia/Sydney"),
+)
+"""Suggestions for readers without scripts; with them the browser offers all that it knows."""
 SORTS = {"": "cost", "change": "change", "gpu_hours": "GPU-hours", "idle": "idle", "name": "name"}
+LABEL_VALUE = "Write a label as its key and its value, such as stage=prod; several values as stage=prod,test."
 QUOTE = "No filter can have a value with a quotation mark. Choose contains, and a part of the value without it."
 
 
@@ -71,15 +80,20 @@ def meaning(given: QueryDict) -> dict[str, str]:
     """Return the parameters of REST that the form's fields mean, without defaults. Raises Invalid for a comparison that
     cannot be read.
     """
+    values = choices(given) | {"filter": _filter(given)}
+    return {name: value for name, value in values.items() if value}
+
+
+def choices(given: QueryDict) -> dict[str, str]:
+    """Return the same with the filter as its text has it, whatever comparison is added."""
     mode, _, by = given.get("idle_view", "").partition(":")
-    label = given.get("label", "").strip()
-    keys = [LABEL_PREFIX + label if label else given.get("by", ""), given.get("then", "")]
+    keys = [_key(given, "by", "label"), _key(given, "then", "then_label")]
     values = {
         "window": _window(given),
         "timezone": given.get("timezone", "").strip(),
         "week_start": given.get("week_start", ""),
         "aggregate": ",".join(dict.fromkeys(filter(None, keys if ALL not in keys else keys[:1]))),
-        "filter": _filter(given),
+        "filter": given.get("filter", "").strip(),
         "idle": mode,
         "idle_by": by,
         "idle_split": given.get("split", "") if mode == "share" else "",
@@ -108,9 +122,10 @@ def fields(address: CostsAddress, given: QueryDict, *, sees_all: bool, default_i
         "split": Choice("split", "Share idle cost", SPLITS, value.get("idle_split", "").replace("weighted", "")),
         "cost": Choice("cost", "Show", METRICS, value.get("cost", "").replace("cumulative", "")),
         "accumulate": Choice("accumulate", "Chart by", STEPS, value.get("accumulate", "")),
-        "key": Choice("key", "Filter by", KEYS, given.get("key", "")),
+        "week_start": Choice("week_start", "Weeks start on", WEEK_STARTS, value.get("week_start", "")),
+        "key": Choice("key", "Filter by", FILTER_KEYS, given.get("key", by)),
         "op": Choice("op", "Condition", OPERATORS, given.get("op", Operator.EQUALS.value)),
-        "given": {name: given.get(name, "") for name in ("first", "last", "value", "label")},
+        "given": {name: given.get(name, "") for name in ("first", "last", "value", "label", "then_label")},
     }
 
 
@@ -135,14 +150,25 @@ def _window(given: QueryDict) -> str:
     return f"{first},{after}"
 
 
+def _key(given: QueryDict, name: str, label: str) -> str:
+    """Return the key that is chosen, or that of a label if one is named."""
+    named = given.get(label, "").strip()
+    return label_key(named) if named else given.get(name, "")
+
+
 def _filter(given: QueryDict) -> str:
     text, value = given.get("filter", "").strip(), given.get("value", "").strip()
     if not value:
         return text
     where = filter_grammar.parse(text)
     operator, key = given.get("op", Operator.EQUALS.value), given.get("key", "")
-    if operator not in OPERATORS or key not in KEYS:
+    if operator not in OPERATORS or key not in FILTER_KEYS:
         raise Invalid({"filter": ["Choose a key and a condition."]})
+    if key == LABEL:
+        name, _, value = (part.strip() for part in value.partition("="))
+        if not (labels.is_key(name) and value):
+            raise Invalid({"filter": [LABEL_VALUE]})
+        key = label_key(name)
     values = tuple(part for each in value.split(",") if (part := each.strip()))
     comparison = Comparison(key, Operator(operator.removeprefix("!")), values, is_negated=operator.startswith("!"))
     try:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import F
 from django.urls import reverse
 
 from portal.tenants import access
 from portal.tenants.models import Team, User
 from quotas.costs import saved_views
 
-MAX_SHOWN = 50
+MAX_SHOWN = saved_views.MAX_VIEWS + 50
+"""All views that a person may have, and some of teams."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class SavedLink:
     may_delete: bool
 
 
-def saved_links(user: User) -> list[SavedLink]:
-    """Return the views that the reader sees, own ones first."""
-    rows = saved_views.visible(user).order_by("team__slug", "name")
+def saved_links(user: User) -> tuple[list[SavedLink], bool]:
+    """Return the views that the reader sees, own ones first, and whether there are more than are shown."""
+    rows = list(saved_views.visible(user).order_by(F("team__slug").asc(nulls_first=True), "name")[: MAX_SHOWN + 1])
     permissions = access.permissions_of(user)
     found = [
         SavedLink(
@@ -37,7 +39,7 @@ def saved_links(user: User) -> list[SavedLink]:
         )
         for row in rows[:MAX_SHOWN]
     ]
-    return sorted(found, key=lambda one: (one.whose, one.name))
+    return found, len(rows) > MAX_SHOWN
 
 
 def teams_to_share_with(user: User) -> Sequence[Team]:

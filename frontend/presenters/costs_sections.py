@@ -9,7 +9,7 @@ from portal.tenants import access
 from portal.tenants.access import Person
 
 FOR_ALL = {"costs": "Costs", "my-cost": "My cost", "savings": "Savings"}
-FOR_STAFF = {"cost-assets": "GPUs over time", "costs-fleet": "Fleet"}
+FOR_STAFF = {"cost-assets": "GPUs over time", "costs-fleet": "Fleet GPU-hours"}
 PRICES = {"prices": "Prices"}
 MONEY_FOR_STAFF = {"bills": "Bills and fixed costs", "proof": "Proof of the ledger"}
 

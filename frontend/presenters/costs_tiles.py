@@ -31,7 +31,7 @@ def tiles(found: Costs, unit: str, *, changes: str, forecast: str, shows_idle: b
     """
     shown = [_period(found, unit), _change(found, unit, changes)]
     if forecast:
-        shown.append(Tile("forecast", "Forecast", "…", "", "", ("Show the forecast", forecast), forecast))
+        shown.append(Tile("forecast", "Forecast", "–", "", "", ("Show the forecast", forecast), forecast))
     if shows_idle:
         shown.append(_idle(found, unit))
     return [*shown, _unpriced(found)]

@@ -21,6 +21,7 @@ from quotas.costs.holder_costs import HolderCosts, UnusedAmount
 
 PLACES = 2
 MAX_LINES = 20
+MAX_RUNNING = 100
 NOTHING = (None, "0", "0.0000")
 NOT_KNOWN = "without bills and fixed costs, which are not known yet"
 NOT_RECORDED = "not recorded"
@@ -34,6 +35,7 @@ class MonthCost:
     """The present month. ``forecast`` is empty if it is ``unknown``, which then says why; the others may be empty."""
 
     name: str
+    start: datetime
     so_far: str
     left_out: str
     fixed: str
@@ -80,9 +82,10 @@ class RunningCost:
 
 @dataclass(frozen=True)
 class Running:
-    """What holds something now, and the sums of it."""
+    """What holds something now, of which ``rows`` are the newest, and the sums of all of it."""
 
     rows: Sequence[RunningCost]
+    count: int
     per_hour: str
     at_end: str
 
@@ -131,6 +134,7 @@ def month_cost(costs: Costs, forecast: CostForecast, calendar: Calendar) -> Mont
     range_ = f"{_text(found.low)} to {_text(found.high)} {unit}" if found.low and found.high else ""
     return MonthCost(
         name=date_format(calendar.day_of(forecast.window.start), "F Y"),
+        start=forecast.window.start,
         so_far=_money(total, unit),
         left_out=_left_out(costs.rows[0]) if costs.rows else "",
         fixed="" if shared is None or shared in NOTHING else _money(shared, unit),
@@ -162,7 +166,8 @@ def running(cards: Sequence[Card], at_end: Mapping[UUID, CostAtEnd]) -> Running:
     sum_at_end = None if set(costs) == {None} else sum((cost or Fraction(0) for cost in costs), Fraction(0))
     unpriced = per_hour.count(None)
     return Running(
-        rows=[RunningCost(card, one.ends_at, amounts.cost(one.charge, unit)) for card, one in held],
+        rows=[RunningCost(card, one.ends_at, amounts.cost(one.charge, unit)) for card, one in held[:MAX_RUNNING]],
+        count=len(held),
         per_hour=amounts.held_per_hour(None if held and unpriced == len(held) else priced, unit, unpriced),
         at_end=amounts.money(sum_at_end, unit),
     )

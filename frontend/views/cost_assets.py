@@ -67,7 +67,7 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
     step = Step.HOUR if window.end - window.start <= HOURLY_DAYS * DAY else Step.DAY
     flavors = asset_strips.of_flavors(request.user, steps.edges(window, step, calendar), where, now)
     keys, is_sorted = _sorted(request, given, window, where, now)
-    number = _page(request.GET.get("page", ""))
+    number = min(_page(request.GET.get("page", "")), max(1, -(-len(keys) // PAGE_SIZE)))
     shown = keys[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
     found = asset_strips.of_nodes(request.user, shown, window, now)
     query = {name: value for name, value in given.items() if value}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from frontend.presenters import (
     costs_drill,
     costs_filters,
     costs_form,
+    costs_row_values,
     costs_saved,
     costs_tiles,
 )
@@ -26,7 +28,6 @@ from frontend.presenters.costs_address import OWN, QUESTION, CostsAddress, addre
 from frontend.presenters.costs_intervals import intervals_page
 from frontend.presenters.costs_names import holder_names, key_word
 from frontend.presenters.prices import not_priced
-from frontend.presenters.simulated_history import simulated_line
 from frontend.views.costs_forecast import is_forecast
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
@@ -34,8 +35,8 @@ from portal.tenants import access
 from portal.tenants.models import User
 from quotas.costs import cost_parameters, month_factors, steps
 from quotas.costs.columns import ALL
-from quotas.costs.cost_rows import Costs
-from quotas.costs.filters import as_filter
+from quotas.costs.cost_rows import CostRow, Costs
+from quotas.costs.filters import as_filter, both
 from quotas.costs.fleet_costs import Readings
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.idle_views import HIDDEN, for_person
@@ -46,19 +47,22 @@ from quotas.costs.steps import Step
 
 PAGE_ROWS = 100
 MAX_TREND_ROWS = 200
-"""Above so many rows there is neither a series nor a trend of each."""
+"""Of more rows, those with the highest cost have a series and a trend each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
 
 
 @dataclass(frozen=True)
 class View:
-    """A question, its answer, and the answer by the step of the chart. `series` are its names, from the largest."""
+    """A question, its answer, and the rows of the answer by the step of the chart. `series` are their names, from the
+    largest; `others` is how many more cost something.
+    """
 
     query: CostQuery
     found: Costs
     step: Step
-    by_step: Costs
+    by_step: Sequence[CostRow]
     series: list[str]
+    others: int = 0
 
 
 @require_safe
@@ -72,8 +76,8 @@ def costs(request: PageRequest) -> HttpResponse:
     address = address_of(given, zone)
     try:
         if costs_form.is_submitted(given):
-            address = CostsAddress({"timezone": zone, **costs_form.meaning(given)})
-            return redirect(address.page())
+            address = CostsAddress({**address.values, **costs_form.choices(given)})
+            return redirect(CostsAddress({"timezone": zone, **costs_form.meaning(given)}).page())
         view = _view(request.user, address)
     except (Invalid, Forbidden) as problem:
         messages = [message for found in problem.errors.values() for message in found] or [problem.detail, problem.hint]
@@ -105,18 +109,22 @@ def _view(user: User, address: CostsAddress) -> View:
         raise Invalid({"accumulate": [f"The chart has at most {costs_chart.MAX_STEPS} bars. Choose a longer step."]})
     readings = Readings(now, month_factors.starts(query.window.start, query.window.end), edges)
     found = report(user, query, now, readings)
-    keys, series = query.keys, [row.name for row in found.rows]
-    if len(series) > MAX_TREND_ROWS:
-        keys, series = (ALL,), [ALL]
-    by_step = report(user, replace(query, keys=keys, step=step, is_compared=False), now, readings)
-    return View(query, found, step, by_step, series)
+    asked, largest = replace(query, step=step, is_compared=False), found.rows[:MAX_TREND_ROWS]
+    series = [row.name for row in largest]
+    if len(found.rows) == len(largest):
+        return View(query, found, step, report(user, asked, now, readings).rows, series)
+    whole = report(user, replace(asked, keys=(ALL,)), now, readings)
+    of_largest = replace(asked, where=both(query.where, costs_row_values.of_rows(largest)), idle=HIDDEN)
+    by_step = [row for row in report(user, of_largest, now, readings).rows if row.name in {*series}]
+    others = sum(Decimal(row.total or row.cost or 0) != 0 for row in found.rows[MAX_TREND_ROWS:])
+    return View(query, found, step, costs_chart.with_others(by_step, whole.rows), series, others)
 
 
 def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[str, Any]:
     user, query, found, now = request.user, view.query, view.found, clock.now()
     where = as_filter(query.where)
     names = holder_names(user, found.rows)
-    texts = {row.name: names.text(row) for row in [*found.rows, *view.by_step.rows]}
+    texts = {row.name: names.text(row) for row in [*found.rows, *view.by_step]}
     rows = shown.ordered(found, texts, address.values.get("sort", ""))
     unit = found.currency + RATES[query.metric]
     starts = costs_chart.step_starts(query.window, view.step, query.calendar, now)
@@ -124,7 +132,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         replace(found, rows=rows),
         texts,
         {row.name: costs_drill.row_url(row, where, address, sees_all=access.sees_all(user)) for row in rows},
-        costs_chart.trends(view.by_step.rows, starts),
+        costs_chart.trends(view.by_step, starts),
     )
     shows_idle = for_person(query.idle, sees_all=access.sees_all(user)) != HIDDEN
     is_mine, mine = costs_filters.mine(where, address, user.username)
@@ -139,18 +147,22 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
             forecast=address.forecast() if is_forecast(window, now) else "",
             shows_idle=shows_idle,
         ),
-        "chart": costs_chart.chart(view.by_step.rows, view.series, texts, window, view.step, calendar, unit, now),
+        "chart": costs_chart.chart(
+            view.by_step, view.series, texts, window, view.step, calendar, unit, now, view.others
+        ),
+        "max_trends": MAX_TREND_ROWS if len(found.rows) > MAX_TREND_ROWS else 0,
         "unit": unit,
         "shows_idle": shows_idle,
         "chips": costs_filters.chips(where, address),
         "unfiltered": address.page(filter=""),
+        "suggestions": costs_row_values.suggestions(found.rows),
         "is_mine": is_mine,
         "mine": mine,
         "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),
         "columns": _columns(address),
-        "is_missing": any(row.total is None and row.cost is not None for row in [*found.rows, *view.by_step.rows]),
+        "sorted_by": costs_form.SORTS[address.values.get("sort", "")],
+        "is_missing": any(row.total is None and row.cost is not None for row in [*found.rows, *view.by_step]),
         "billed": shown.billed_line(found),
-        "simulated": simulated_line(window.start),
         "outages": shown.outage_line(visible_share(user, window, query.where), found.currency),
         "csv": address.rest("/export", compare="previous"),
         "chart_csv": address.rest("/export", accumulate=view.step.value),
@@ -163,14 +175,17 @@ def _form(request: PageRequest, address: CostsAddress) -> dict[str, Any]:
     sees_all = access.sees_all(request.user)
     fields = costs_form.fields(address, request.GET, sees_all=sees_all, default_idle="separate" if sees_all else "hide")
     keys = address.values["aggregate"].split(",")
+    saved, has_more_saved = costs_saved.saved_links(request.user)
     return {
         "address": {**dict.fromkeys((*QUESTION, *OWN), ""), **address.values},
         "fields": fields,
+        "zones": costs_form.ZONES,
         "by": " and ".join(_lower(key_word(key)) if key != ALL else "everything" for key in keys),
         "sees_all": sees_all,
         "days": {"first": "", "last": ""},
         "query": address.saved(),
-        "saved": costs_saved.saved_links(request.user),
+        "saved": saved,
+        "has_more_saved": has_more_saved,
         "share_with": costs_saved.teams_to_share_with(request.user),
         "not_priced": not_priced(clock.now()),
         "may_set": access.can(request.user, "price.manage", None),

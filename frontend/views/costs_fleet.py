@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import costs_sections, fleet_hours
-from frontend.presenters.costs_form import WINDOWS, with_chosen
+from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import steps, windows
@@ -21,6 +21,15 @@ from quotas.metering.hours import DAY
 
 MAX_DAYS = 31
 """The most days that are shown: each is a row for each flavor."""
+WINDOWS = {
+    "today": "today",
+    "yesterday": "yesterday",
+    "7d": "last 7 days",
+    "30d": "last 30 days",
+    "month": "this month",
+    "lastmonth": "last month",
+}
+"""None of them is longer."""
 
 
 @require_safe

@@ -34,7 +34,6 @@ from quotas.costs.rating import Window
 from quotas.costs.selectors import visible_costs
 from quotas.costs.steps import Step
 
-MAX_ROWS = 100
 MAX_DAYS = 31
 MONTH = "month"
 
@@ -44,7 +43,7 @@ MONTH = "month"
 def mine(request: PageRequest) -> HttpResponse:
     """Show the person's month, and what runs now with its cost at its end."""
     now = clock.now()
-    rows = list(selectors.listed(request.user).filter(requested_by=request.user, ended_at=None)[:MAX_ROWS])
+    rows = list(selectors.listed(request.user).filter(requested_by=request.user, ended_at=None, held_at__isnull=False))
     found = cards(rows, details.by_id(rows), {}, access.permissions_of(request.user), now)
     at_end = costs_at_end(visible_intervals(request.user, [row.pk for row in rows], now), now)
     context = {

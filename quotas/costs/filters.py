@@ -51,7 +51,6 @@ Where = Filter | Mapping[str, Collection[str]]
 """A filter, or {key: values to keep} for short: an empty collection keeps nothing, and an empty mapping all."""
 
 _MATCHES: Mapping[Operator, Callable[[str, str], bool]] = {
-    Operator.EQUALS: str.__eq__,
     Operator.CONTAINS: str.__contains__,
     Operator.STARTS_WITH: str.startswith,
     Operator.ENDS_WITH: str.endswith,
@@ -68,6 +67,17 @@ def as_filter(where: Where) -> Filter:
 def both(one: Where, other: Where) -> Filter:
     """Return the filter that keeps what both keep."""
     return And((as_filter(one), as_filter(other)))
+
+
+def conjuncts(where: Filter) -> list[Filter]:
+    """Return the parts all of which have to keep what the filter keeps; none of one that keeps all."""
+    return [one for part in where.parts for one in conjuncts(part)] if isinstance(where, And) else [where]
+
+
+def beyond(where: Filter, kept: Filter) -> And | None:
+    """Return what ``where`` asks of what ``kept`` keeps; None if it may keep more, as far as their forms tell."""
+    asked, known = conjuncts(where), conjuncts(kept)
+    return And(tuple(one for one in asked if one not in known)) if all(one in asked for one in known) else None
 
 
 def keys(where: Filter) -> set[str]:
@@ -93,8 +103,10 @@ def may_keep(where: Filter, values: Mapping[str, str]) -> bool:
             return any(may_keep(part, values) for part in where.parts)
     if where.key not in values:
         return True
-    value, matches = values[where.key], _MATCHES[where.operator]
-    return where.is_negated != any(matches(value, one) for one in stored(where))
+    value = values[where.key]
+    if where.operator is Operator.EQUALS:  # of as many values as there are rows
+        return where.is_negated != (value in where.values or (not value and UNALLOCATED in where.values))
+    return where.is_negated != any(_MATCHES[where.operator](value, one) for one in where.values)
 
 
 def stored(comparison: Comparison) -> Collection[str]:

@@ -71,10 +71,15 @@ class Readings:
         self._read: dict[tuple[tuple[datetime, ...], Detail], FleetCosts | None] = {}
 
     def held(self, edges: Sequence[datetime], keys: Sequence[str], where: Filter) -> list[Sum]:
-        """Return what ``ledger.sums`` does."""
+        """Return what ``ledger.sums`` does. What was read with a wider filter serves too, if it has the keys by which
+        the other is narrower.
+        """
         steps = _cut(edges, self._steps)
         for known, of, kept, found in self._held:
-            if kept == where and _serves(known, steps) and {*keys} <= {*of}:
+            more = filters.beyond(where, kept)
+            if more is not None and _serves(known, steps) and {*keys, *filters.keys(more)} <= {*of}:
+                if more.parts:
+                    found = [one for one in found if filters.may_keep(more, _values(of, one.names))]
                 return ledger.regrouped(found, of, edges, keys)
         sums = ledger.sums(steps, keys, where, self._now)
         if not self._steps:
@@ -90,6 +95,11 @@ class Readings:
                 return found and found.by_steps(known, edges)
         found = self._read[steps, detail] = read(steps, self._now, detail)
         return found and found.by_steps(steps, edges)
+
+
+def _values(keys: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the names of a sum by key, as the ledger has them: what is unknown is empty."""
+    return {key: "" if name == UNALLOCATED else name for key, name in zip(keys, names, strict=True)}
 
 
 def _cut(edges: Sequence[datetime], cuts: Iterable[datetime]) -> list[datetime]:

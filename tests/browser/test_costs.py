@@ -107,6 +107,19 @@ def test_the_chart_is_read_by_keyboard_and_has_its_table(open_page, member, use)
     assert before.startswith(f"{day}: {total}")
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_time_zones_are_suggested(open_page, member, use, scripts):
+    page = sign_in(open_page(java_script_enabled=scripts), member)
+    page.goto("/costs")
+    page.locator("summary", has_text="Filter and options").click()
+    zones = page.locator("#zones option")
+    expect(zones.filter(has_text="Europe/Berlin")).to_have_count(1)
+    assert (zones.count() > 300) == scripts
+    page.get_by_label("Time zone").fill("Asia/Tokyo")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("main")).to_contain_text("Asia/Tokyo.")
+
+
 def test_the_colours_of_a_chart_follow_the_theme(open_page, member, use):
     seen = set()
     for scheme in ("light", "dark"):

@@ -4,8 +4,9 @@ from random import Random
 
 import pytest
 
-from quotas.costs import rollups, selectors
-from quotas.costs.filters import And, Comparison, Filter, Operator, Or, may_keep
+from quotas.costs import ledger, rollups, selectors
+from quotas.costs.filters import And, Comparison, Filter, Operator, Or, beyond, both, may_keep
+from quotas.costs.fleet_costs import Readings
 from quotas.costs.rating import Window
 from tests.support.clusters import LOCAL
 from tests.support.quotas import cluster, hour, used
@@ -42,3 +43,24 @@ def test_sql_keeps_what_python_keeps(usage):
             found = selectors.costs(Window(hour(0), hour(2)), ["team", "member"], where=where, now=hour(2))
             expected = {f"{row['team']}/{row['member'] or '__unallocated__'}" for row in ROWS if may_keep(where, row)}
             assert {row.name for row in found.rows} == expected, where
+
+
+def test_what_was_read_with_a_wider_filter_serves_a_narrower_one(usage, django_assert_num_queries):
+    edges, keys = [hour(0), hour(1), hour(2)], ["member", "team"]
+    for seed in range(20):
+        wide, more = some_filter(Random(seed)), some_filter(Random(seed + 100))
+        readings = Readings(hour(2), steps=edges)
+        readings.held(edges, keys, wide)
+        with django_assert_num_queries(0):
+            found = readings.held(edges, ["team"], both(more, wide))
+        expected = ledger.sums(edges, ["team"], both(more, wide), hour(2))
+        assert {(one.window, one.names, one.usage) for one in found} == {
+            (one.window, one.names, one.usage) for one in expected
+        }, (wide, more)
+
+
+def test_a_filter_that_may_keep_more_is_beyond_none():
+    team, member = Comparison("team", Operator.EQUALS, ["vision"]), Comparison("member", Operator.EQUALS, ["ada"])
+    assert beyond(Or((team, member)), team) is None
+    assert beyond(member, both(team, member)) is None
+    assert beyond(both(team, member), team) == And((member,))

@@ -102,13 +102,21 @@ def test_rest_and_page_say_what_is_charged_for_outages(member: User) -> None:
         "gpu_hours": "1.000000",
         "cost": "1.1000",
     }
-    words = "For 30 min no cluster was recorded (1 outage). 1 GPU-hours, 1.10 EUR, are charged for that time."
+    words = "Cluster local was not recorded for 30 min (1 outage). 1 GPU-hours, 1.10 EUR, are charged for the outages."
+    assert words in page(browser_of(member))
+
+
+def test_the_page_says_for_how_long_any_of_several_clusters_was_not_recorded(member: User) -> None:
+    make_cluster("far")
+    for cluster, start, end in ((LOCAL, 1, 3), ("far", 2, 4), ("far", 10, 11)):
+        outages.record(cluster, "Pod", hour(start), hour(end))
+    words = "At least one of the clusters far, local was not recorded for 4 h (3 outages)."
     assert words in page(browser_of(member))
 
 
 def test_the_page_says_nothing_without_an_outage(member: User) -> None:
     used(hour(0), hour(4), 2)
-    assert "Nobody recorded" not in page(browser_of(member))
+    assert "not recorded for" not in page(browser_of(member))
 
 
 def page(browser: Client) -> str:

@@ -1,5 +1,6 @@
 """The costs page: a view is an address, and nobody sees another team."""
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 from random import Random
@@ -8,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from portal.core import clock
-from quotas.costs import filter_grammar
+from quotas.costs import filter_grammar, rollups, saved_views
 from quotas.metering.hold_use import Sighting, recorded_from
 from tests.support import cost_questions
 from tests.support.capacity import RESOURCES, record
@@ -83,6 +84,78 @@ def test_what_cannot_be_answered_says_what_can(fleet, browser, sent, sentence):
     assert sentence in text(answer).replace("&#x27;", "'").replace("&quot;", '"')
 
 
+def test_labels_split_and_filter_rows_and_weeks_start_on_a_chosen_day(fleet, browser):
+    for app, stage in (("train", "prod"), ("train", "test"), ("serve", "prod")):
+        used(hour(0), hour(2), labels={"app": app, "stage": stage})
+    sent = {"when": WINDOW, "by": "team", "then_label": "app", "week_start": "sunday", "accumulate": "week"}
+    sent |= {"key": "label", "op": ":", "value": "stage=prod,dev"}
+    page = browser.get("/costs", sent, follow=True)
+    assert page.context["address"]["filter"] == 'label[stage]:"prod","dev"'
+    assert [chip.text for chip in page.context["chips"]] == ["Label stage is prod or dev"]
+    assert [line.name for line in page.context["lines"]] == ["vision / serve", "vision / train"]
+    assert [step.label for step in page.context["chart"].steps] == ["week of 2026-11-02", "week of 2026-11-08"]
+    assert '<option value="sunday" selected>Sunday</option>' in text(page)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"filter": "team:"}, {"value": 'a"b'}, {"key": "label", "value": "prod"}, {"timezone": "Nowhere"}]
+)
+def test_a_refused_form_keeps_what_was_chosen(fleet, browser, wrong):
+    sent = {"when": "90d", "by": "team", "then": "flavor", "idle_view": "owner", "cost": "daily", "accumulate": "week"}
+    sent |= {"week_start": "sunday", "key": "member", "op": "!:", "value": "ada", "then_label": "", **wrong}
+    answer = browser.get("/costs", sent, follow=True)
+    assert answer.status_code == 400
+    fields = answer.context["fields"]
+    kept = sent if "timezone" not in wrong else {**sent, "key": "team", "op": ":", "value": ""}
+    for name in ("when", "by", "then", "idle_view", "cost", "accumulate", "week_start", "key", "op"):
+        assert fields[name].value == kept[name], name
+    assert fields["given"]["value"] == kept["value"]
+    if "filter" in wrong:
+        assert answer.context["address"]["filter"] == "team:"
+
+
+def test_values_of_the_rows_are_suggested_for_a_filter_of_the_same_key(fleet, browser):
+    used(hour(0), hour(2), member="ada", labels={"app": "train"})
+    used(hour(0), hour(2), member="", labels={})
+    page = browser.get("/costs", {"window": WINDOW, "aggregate": "member,label:app"})
+    assert page.context["suggestions"] == {"ada": "Person", "app=train": "Label app"}
+    assert '<option value="ada">Person</option>' in text(page)
+    assert page.context["fields"]["key"].value == "member"
+
+
+def test_the_largest_changes_are_first_whether_cost_rose_or_fell(fleet, browser):
+    for member, before, now in (("fell", 9, 1), ("rose", 1, 5), ("same", 2, 2)):
+        used(hour(-24), hour(-24 + before), member=member)
+        used(hour(0), hour(now), member=member)
+    window = "2026-11-02T00:00:00Z,2026-11-03T00:00:00Z"
+    page = browser.get("/costs", {"window": window, "aggregate": "member", "sort": "change"})
+    assert [line.name for line in page.context["lines"]] == ["fell", "rose", "same"]
+    assert "GPU-hours and cost by person, sorted by change" in text(page)
+
+
+def test_of_many_rows_the_largest_have_a_series_and_a_trend_and_the_rest_is_others(fleet, browser, monkeypatch):
+    monkeypatch.setattr("frontend.views.costs.MAX_TREND_ROWS", 9)
+    for number in range(12):
+        for day in range(2):
+            used(hour(24 * day), hour(24 * day + 1 + number / 10), member=f"person-{number:02}", project="vision-train")
+    used(hour(0), hour(1), member="", project="vision-train")
+    rollups.roll_up(LOCAL, hour(0), hour(20))
+    view = {"window": WINDOW, "aggregate": "member,project"}
+    page = browser.get("/costs", view)
+    names = [f"person-{number:02}" for number in range(11, -1, -1)]
+    chart, lines = page.context["chart"], page.context["lines"]
+    assert [one.name.split(" / ")[0] for one in chart.series] == [*names[:7], "6 others"]
+    assert [line.name.split(" / ")[0] for line in lines if line.trend] == names[:9]
+    assert "show the 9 rows with the highest cost" in text(page)
+    monkeypatch.undo()
+    whole = browser.get("/costs", view).context["chart"]
+    assert chart.series == whole.series
+    for shown, expected in zip(chart.steps, whole.steps, strict=True):
+        assert shown.total == expected.total
+        for amount, exact in zip(shown.amounts, expected.amounts, strict=True):
+            assert abs(amount - exact) <= Decimal("0.0002")
+
+
 def test_mine_is_one_link_and_back(fleet, member, team, project, browser):
     other = person(team)
     held(requested(member, project, name="own"), hours=1)
@@ -92,6 +165,7 @@ def test_mine_is_one_link_and_back(fleet, member, team, project, browser):
     own = browser.get(page.context["mine"])
     assert [line.name for line in own.context["table"].lines] == [member.username]
     assert own.context["is_mine"]
+    assert re.search(r'<a class="button" href="[^"]*">\s*<svg.*?</svg> All people</a>', text(own))
     assert browser.get(own.context["mine"]).context["chips"] == []
 
 
@@ -204,6 +278,18 @@ def test_a_view_is_saved_for_the_team_and_opened_by_a_colleague(fleet, team, bro
     assert browser.get(link.url).context["address"] == view.context["address"]
     browser.post(f"/costs/views/{link.id}/delete")
     assert browser.get("/costs").context["saved"] == []
+
+
+def test_own_views_are_listed_first_and_never_cut_off_by_those_of_teams(fleet, member, team, browser, monkeypatch):
+    monkeypatch.setattr("frontend.presenters.costs_saved.MAX_SHOWN", 3)
+    colleague = person(team)
+    for number in range(3):
+        saved_views.save(colleague, f"A shared one {number}", "window=7d", team)
+    for name in ("My first", "My second"):
+        saved_views.save(member, name, "window=7d")
+    page = browser.get("/costs")
+    assert [link.name for link in page.context["saved"]] == ["My first", "My second", "A shared one 0"]
+    assert "Only the first 3 are listed." in text(page)
 
 
 def test_a_view_that_cannot_be_saved_says_why(fleet, browser):

@@ -27,6 +27,7 @@ def test_the_forecast_is_loaded_after_the_page_and_is_that_of_rest(fleet, member
             page = text(browser.get(f"/costs?window=month&{view}"))
             [later] = map(unescape, re.findall(r'id="tile-forecast" hx-get="([^"]*)"', page))
             assert f'<a href="{escape(later)}">Show the forecast</a>' in page
+            assert figures(page)["forecast"].text == "–"
             rest = client(member).get(f"/api/v1/costs/forecast?{view}").json()
             for shown in (browser.get(later), browser.get(later, headers={"HX-Request": "true"})):
                 assert figures(text(shown))["forecast"].value == rest["total"]

@@ -20,7 +20,7 @@ from tests.support.quotas import hour, used
 pytestmark = pytest.mark.django_db
 OF_ALL = ["Costs", "My cost", "Savings", "Prices"]
 OF_STAFF = [
-    *("Costs", "My cost", "Savings", "GPUs over time", "Fleet", "Prices", "Bills and fixed costs"),
+    *("Costs", "My cost", "Savings", "GPUs over time", "Fleet GPU-hours", "Prices", "Bills and fixed costs"),
     "Proof of the ledger",
 ]
 NAV = re.compile(r'<nav class="cost-sections".*?</nav>', re.DOTALL)
@@ -142,6 +142,14 @@ def test_days_of_the_fleet_are_the_readers_and_say_so():
     ]
     assert "Day (Asia/Kathmandu)" in text(page)
     assert "UTC" not in re.sub(r'title="[^"]*"', "", text(page).replace("UTC+05:45", ""))
+
+
+def test_every_period_that_is_offered_for_the_fleet_is_shown():
+    record(RESOURCES, 0)
+    browser = browser_of(person(platform_role="auditor"))
+    for window in browser.get("/costs/fleet").context["windows"]:
+        page = browser.get(f"/costs/fleet?window={window}")
+        assert not page.context["fleet_is_too_long"], window
 
 
 @pytest.mark.parametrize(

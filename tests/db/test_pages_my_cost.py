@@ -126,6 +126,16 @@ def test_what_runs_has_its_cost_at_its_end_as_rest_says(member, project, browser
         assert f'<td data-label="Cost at its end" class="number">{shown(amount)} EUR</td>' in page
 
 
+def test_sums_are_of_all_running_allocations_though_not_all_are_listed(member, project, browser, monkeypatch):
+    monkeypatch.setattr("frontend.presenters.my_cost.MAX_RUNNING", 1)
+    held(allocate(member, project, hours=4), hours=1)
+    held(allocate(member, project, "h100/whole", 2, hours=10), hours=2)
+    page = text(browser.get("/costs/mine"))
+    assert "<strong>68.40 EUR</strong>" in page
+    assert page.count('<td data-label="Cost at its end"') == 1
+    assert "The newest 1 of 2 running allocations. The sums above are of all 2." in page
+
+
 def test_what_has_no_price_is_not_priced(member, browser):
     from quotas.costs.models import Price
 

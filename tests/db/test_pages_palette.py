@@ -48,6 +48,11 @@ def test_an_operator_finds_the_pages_of_operators_and_every_project(fleet, membe
     assert found >= OPERATORS_PAGES | {"vision-train", "language-train"}
 
 
+def test_no_two_pages_have_one_name(fleet):
+    pages = [place["title"] for place in asked(person(platform_role="operator"))["places"] if "Page" in place["detail"]]
+    assert len(pages) == len({*pages})
+
+
 @pytest.mark.parametrize("role", ["viewer", ""], ids=["viewer", "no team"])
 def test_who_may_not_request_finds_no_offering(fleet, team, role):
     found = titles(person(team, role) if role else person())

@@ -240,6 +240,18 @@ def test_costs_say_that_history_is_simulated_as_long_as_the_window_has_some(mont
     assert api.get(f"/api/v1/costs?window={later}").json()["simulated_until"] is None
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/costs?window=30d", "/costs/savings?window=30d", "/costs/assets?window=7d", "/costs/fleet", "/costs/proof"),
+        *("/costs/forecast?window=month", "/costs/mine", "/teams/vision/costs", "/projects/vision-train/costs"),
+    ],
+)
+def test_every_page_with_simulated_money_says_so_once(month, path):
+    page = text(browser_of(User.objects.get(username="operator")).get(path))
+    assert page.count("Some of this history is simulated") == 1
+
+
 def test_costs_say_nothing_of_it_without_one():
     browser = browser_of(User.objects.get(username="vision-lead"))
     assert "simulated" not in text(browser.get("/costs?window=today"))

@@ -88,7 +88,7 @@ PHRASES = {
     "that were ever set": "All prices",
     "What is wrong": "Problem",
     "nobody saw it": "estimated",
-    "Nobody recorded": "no cluster was recorded",
+    "Nobody recorded": "was not recorded",
     "exact inside": "Amounts are rounded so that the rows add up to the total.",
     "with whose unused": "with the owner of the unused quota",
     "Amounts are exact": "Amounts are rounded",

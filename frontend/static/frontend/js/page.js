@@ -17,6 +17,13 @@
   const secure = location.protocol === "https:" ? "; secure" : "";
   document.cookie = `timezone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
 
+  // All that the browser knows; without scripts the page suggests a few.
+  const zones = document.getElementById("zones");
+  if (zones && Intl.supportedValuesOf) {
+    const names = new Set(["UTC", ...Intl.supportedValuesOf("timeZone")]);
+    zones.replaceChildren(...[...names].map((name) => new Option(name)));
+  }
+
   function addCopyButtons(root) {
     if (!navigator.clipboard) return;
     for (const block of root.querySelectorAll("pre[data-copy]")) {
