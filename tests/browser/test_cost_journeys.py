@@ -227,4 +227,4 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     expect(page.get_by_text("Balanced since")).to_be_visible()
     hand.press(page.get_by_label("Failing hours only"))
     hand.press(page.get_by_role("button", name="Show", exact=True))
-    expect(page.get_by_text("No hour of this time fails.")).to_be_visible()
+    expect(page.get_by_text("No failing hours in this period.")).to_be_visible()
