@@ -4,15 +4,16 @@ what they show only after something was pressed.
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from tests.support import axe, cost_pages
-from tests.support.browser import DESKTOP, PHONE, Open, sign_in, with_password
+from tests.support.browser import Open, sign_in, with_password
 from tests.support.hold_pods import recorded_since
 from tests.support.pages import held, requested
 from tests.support.people import person
@@ -21,7 +22,11 @@ from tests.support.quotas import used
 CHART = "/costs?window=30d&aggregate=project"
 PAPER_PX = 718
 AMOUNT = "Amount in EUR"
-LOOKS = (("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE))
+DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=360, height=780)
+LOOKS: Sequence[tuple[Literal["light", "dark"], ViewportSize]] = (
+    *(("light", DESKTOP), ("dark", DESKTOP)),
+    *(("light", PHONE), ("dark", PHONE)),
+)
 NEEDS_AXE = pytest.mark.skipif(
     not axe.is_installed(), reason="axe-playwright-python of requirements.lock is not installed"
 )
