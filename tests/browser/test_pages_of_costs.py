@@ -130,7 +130,7 @@ def states(page: Page) -> Iterator[str]:
 
 def violations(page: Page) -> list[tuple[str, int, str]]:
     """Return what axe finds in light and dark, at the width of a desktop and of a phone."""
-    found = []
+    found: list[tuple[str, int, str]] = []
     for scheme, size in LOOKS:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size(size)
