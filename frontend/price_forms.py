@@ -18,7 +18,7 @@ from quotas.costs.price_tables import COLUMN_OF_FIELD, Import
 
 PLAIN = {"autocomplete": "off"}
 MAX_TABLE = 1_000_000
-NOT_TEXT = "The file is no text in UTF-8."
+NOT_TEXT = "The file is not UTF-8 text. Save it as CSV in UTF-8."
 
 
 def _amount(help_text: str, **options: Any) -> forms.DecimalField:
@@ -55,7 +55,7 @@ class DatedForm(PreviewedForm):
     currency = forms.CharField(
         max_length=3,
         initial="EUR",
-        help_text="ISO 4217, such as EUR. It is that of all amounts, and cannot change later.",
+        help_text="ISO 4217, such as EUR. All amounts use it, and it cannot change later.",
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -83,7 +83,7 @@ class PriceForm(DatedForm):
     """A price of a GPU-hour of a flavor, or the list price of an offering; without an amount it ends."""
 
     of = forms.ChoiceField(label="Price of")
-    amount = _amount("For an hour of a GPU, or of a slice of an offering. Empty: the list price ends.", required=False)
+    amount = _amount("Per GPU-hour, or per slice-hour of an offering. Empty: the list price ends.", required=False)
     valid_from = _since()
     source = _source()
     field_order = ("of", "amount", "currency", "valid_from", "source")
@@ -115,10 +115,10 @@ class NodeCostForm(DatedForm):
     term = forms.ChoiceField(
         required=False,
         choices=[("", "–"), *((term.value, term.value) for term in Term)],
-        help_text="How a flavor's nodes are paid. Empty for one node.",
+        help_text="How nodes of the flavor are paid. Empty for one node.",
     )
     per = forms.ChoiceField(choices=NodeCost.Per.choices, label="Amount per", widget=forms.RadioSelect, initial="gpu")
-    amount = _amount("For an hour.")
+    amount = _amount("Per hour.")
     split = forms.CharField(
         required=False,
         max_length=80,
@@ -144,7 +144,7 @@ class NodeCostForm(DatedForm):
 
 
 class NodeTermForm(DatedForm):
-    """By which term a node is paid, where its labels do not say it."""
+    """The term by which a node is paid, where its labels do not say it."""
 
     of = forms.CharField(
         label="Node",
@@ -171,7 +171,7 @@ class BillForm(DatedForm):
 
     cluster = forms.ChoiceField()
     month = _month("One that has ended, such as 2026-10.")
-    amount = _amount("Of the whole month.", decimal_places=bills.PLACES)
+    amount = _amount("Total of the month.", decimal_places=bills.PLACES)
     source = _source()
     field_order = ("cluster", "month", "amount", "currency", "source")
 
@@ -194,18 +194,18 @@ class SharedCostForm(DatedForm):
         widget=forms.TextInput(attrs=PLAIN),
     )
     month = _month("The first month, such as 2026-11.")
-    amount = _amount("Of each month. 0 ends it.", decimal_places=bills.PLACES)
+    amount = _amount("Per month. 0 ends it.", decimal_places=bills.PLACES)
     split = forms.ChoiceField(
-        choices=[("weighted", "By what GPUs cost"), ("even", "Evenly between teams")],
+        choices=[("weighted", "In proportion to GPU cost"), ("even", "Evenly between teams")],
         widget=forms.RadioSelect,
         initial="weighted",
     )
-    cluster = forms.ChoiceField(required=False, help_text="Whose GPUs share it.")
+    cluster = forms.ChoiceField(required=False, help_text="Cluster whose GPUs share the cost.")
     teams = forms.ModelMultipleChoiceField(
         Team.objects.none(),
         required=False,
         to_field_name="slug",
-        help_text="Of a cost that is split evenly. None: between all that there are now.",
+        help_text="Only if the cost is split evenly. Select none to split it between all current teams.",
         widget=forms.SelectMultiple(attrs={"size": 4}),
     )
     source = _source()
@@ -270,7 +270,7 @@ class TableForm(PreviewedForm):
                     self.add_error("file", NOT_TEXT)
         values["csv"] = (values.get("csv") or "").replace("\r\n", "\n")
         if not self.errors and not values["csv"].strip():
-            self.add_error("file", "Choose a file, or write the table below.")
+            self.add_error("file", "Choose a CSV file, or paste its rows below.")
         return values
 
     def digest(self) -> str:

@@ -29,11 +29,11 @@ KEYS = {
 }
 UNKNOWN_WORD = "not known"
 UNKNOWN = {
-    "node": "no node: counted by a device plugin",
-    "member": "no person: Jobs submitted with kubectl",
-    "offering": "no offering",
+    "node": "Node not known (device plugin)",
+    "member": "Jobs submitted with kubectl",
+    "offering": "No offering",
 }
-NOBODY = "Idle (not held)"
+IDLE_NAME = "Idle"
 
 
 def key_word(key: str) -> str:
@@ -50,7 +50,7 @@ class HolderNames:
     def text(self, row: CostRow) -> str:
         """Return the name of a row: its values, joined by a slash."""
         if IDLE in (row.name, *row.properties.values()):
-            return NOBODY
+            return IDLE_NAME
         return " / ".join(self._value(key, value) for key, value in row.properties.items()) or "All"
 
     def _value(self, key: str, value: str) -> str:

@@ -63,21 +63,21 @@ def forecast_tile(forecast: CostForecast | str) -> Tile:
     amounts, end = forecast.amounts(), time_zone.words(forecast.window.end)
     if amounts.total is None or amounts.low is None or amounts.high is None:
         return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
-    note = f"Until {end}. In 8 of 10 cases between {Decimal(amounts.low):.2f} and {Decimal(amounts.high):.2f}."
+    note = f"Until {end}. 80 % range: {Decimal(amounts.low):.2f} to {Decimal(amounts.high):.2f}."
     if not forecast.is_complete:
-        note += " Without what has no price."
+        note += " GPU-hours without a price are not included."
     return Tile("forecast", "Forecast", f"{Decimal(amounts.total):.2f} {forecast.currency}", amounts.total, note)
 
 
 def _idle(found: Costs, unit: str) -> Tile:
     idle = idle_total(found)
     if idle is None:
-        note = "Something idle has no price, or part of this period was not recorded or is not rolled up yet."
+        note = "Some idle GPUs have no price, or part of this period is not recorded or not rolled up yet."
         return Tile("idle", "Idle", "not known", "", note)
-    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Charged to nobody.")
+    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to any team.")
 
 
 def _unpriced(found: Costs) -> Tile:
     hours = Decimal(found.unpriced_gpu_hours)
-    note = "These GPU-hours are in no cost." if hours else "Everything used has a price."
+    note = "These GPU-hours are not included in any cost." if hours else "Everything used has a price."
     return Tile("unpriced", "Without a price", f"{hours:.2f} GPU-hours", found.unpriced_gpu_hours, note)

@@ -25,7 +25,7 @@ MAX_RUNNING = 100
 NOTHING = (None, "0", "0.0000")
 NOT_KNOWN = "without bills and fixed costs, which are not known yet"
 NOT_RECORDED = "not recorded"
-UNKNOWN = {"member": "no person: Jobs submitted with kubectl", "offering": "no offering"}
+UNKNOWN = {"member": "Jobs submitted with kubectl", "offering": "No offering"}
 BAR, GAP, HEIGHT = 10, 2, 60
 """The width of a bar of a day with the gap beside it, the gap, and the height of the highest bar."""
 

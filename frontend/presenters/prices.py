@@ -32,9 +32,9 @@ PART_NAMES = {
     COLUMNS[Category.STRANDED]: "Stranded GPUs",
     COLUMNS[Category.UNAVAILABLE]: "Unavailable GPUs",
     COLUMNS[Category.UNMANAGED]: "Used without an allocation",
-    COLUMNS[Category.VARIANCE]: "In use less what is charged",
-    COLUMNS[CostLine.PRICE_VARIANCE]: "Price variance: cost of GPUs less their price",
-    COLUMNS[CostLine.NODE_REST]: "Rest of nodes: what is not their GPUs'",
+    COLUMNS[Category.VARIANCE]: "Usage variance (GPUs in use minus GPUs charged)",
+    COLUMNS[CostLine.PRICE_VARIANCE]: "Price variance (GPU cost minus GPU price)",
+    COLUMNS[CostLine.NODE_REST]: "Node costs other than GPUs (CPU and memory)",
 }
 
 
@@ -250,19 +250,20 @@ def price_effect(found: PriceEffect) -> Effect:
     changes = [Change(f"Price of {of}", _price(found.before) if found.before else NONE, _price(row))]
     for one in found.slices:
         before, after = (amounts.money(amount, row.currency) for amount in (one.before, one.after))
-        changes.append(Change(f"An hour of a slice of {one.offering}", before, after))
-    return Effect(changes, since=row.valid_from, facts=["Who holds a slice then pays the new price from then on."])
+        changes.append(Change(f"One slice-hour of {one.offering}", before, after))
+    return Effect(changes, since=row.valid_from, facts=["Running allocations pay the new price from that time on."])
 
 
 def node_cost_effect(row: NodeCost, before: NodeCost | None) -> Effect:
     change = Change(f"Cost of {_node_subject(row)}", _node_cost(before) if before else NONE, _node_cost(row))
-    facts = ["Holders pay prices as before. The difference is the platform's price variance."]
+    facts = ["Prices for teams do not change. The difference is the platform's price variance."]
     return Effect([change], since=row.valid_from, facts=facts)
 
 
 def node_term_effect(row: NodeTerm, before: NodeTerm | None) -> Effect:
     change = Change(f"Term of {row.node.cluster_id}/{row.node.name}", before.term if before else NONE, row.term)
-    return Effect([change], since=row.valid_from, facts=["A label of the node that says its term prevails."])
+    facts = ["If a label of the node has its term, the label takes precedence."]
+    return Effect([change], since=row.valid_from, facts=facts)
 
 
 def bill_effect(found: BillEffect) -> Effect:
@@ -304,14 +305,15 @@ def _shared(found: BillEffect) -> list[str]:
     unit, capacity = found.bill.currency, found.capacity_cost
     if capacity is None or found.of_holders is None or found.of_idle is None:
         return [
-            "The difference from what the capacity cost is not known: the cluster was not recorded from the first day "
-            "of the month on, or too much of it is not rolled up yet. Until it is known, totals of the month are not."
+            "The difference between bill and capacity cost is not known: the cluster was not recorded from the first "
+            "day of the month, or too many of its hours are not rolled up yet. Totals of the month are not known until "
+            "then."
         ]
     whole, held, idle = found.of_holders + found.of_idle, found.of_holders, found.of_idle
     return [
-        f"By prices and costs of nodes the capacity of {found.bill.cluster_id} cost {capacity:.2f} {unit} then.",
-        f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} of it is shared by those who held GPUs, and "
-        f"{idle:+.2f} {unit} is the platform's, for what nobody held.",
+        f"At prices and node costs, the capacity of {found.bill.cluster_id} cost {capacity:.2f} {unit} in that month.",
+        f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} is charged to teams in proportion to their cost, "
+        f"and {idle:+.2f} {unit} stays with the platform, for unallocated capacity.",
     ]
 
 
@@ -337,7 +339,7 @@ def _node_cost(row: NodeCost) -> str:
 def _shared_by(row: SharedCost) -> str:
     where = f" on {row.cluster_id}" if row.cluster_id else ""
     if row.split == SharedCost.Split.WEIGHTED:
-        return f"by what GPUs cost{where}"
+        return f"in proportion to GPU cost{where}"
     return f"evenly between {', '.join(row.teams)}{where}"
 
 

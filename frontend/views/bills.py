@@ -76,8 +76,8 @@ def set_fixed_cost(request: PageRequest) -> HttpResponse:
     form = SharedCostForm(request.user, request.POST or None, initial=request.GET.dict() or None)
     words = {
         "title": "Set a fixed cost",
-        "lead": "A cost of each month from a month on, such as network or support. It never changes what was charged: "
-        "a new one begins in this month or later.",
+        "lead": "A cost of every month from the first one on, such as network or support. It never changes what was "
+        "charged: a new one begins in this month or later.",
         "button": "Set the fixed cost",
         "back": reverse("bills"),
     }

@@ -100,8 +100,8 @@ def set_node_cost(request: PageRequest) -> HttpResponse:
 def set_node_term(request: PageRequest) -> HttpResponse:
     form = NodeTermForm(request.user, request.POST or None, initial=request.GET.dict() or None)
     words = {
-        "title": "Set the term of a node",
-        "lead": "The term by which the platform pays for a node, if no label of the node has it.",
+        "title": "Set a node term",
+        "lead": "How the platform pays for a node whose labels do not say it: on demand, reserved or spot.",
         "button": "Set the term",
         "back": reverse("prices"),
     }

@@ -40,5 +40,5 @@ def _text(found: dict[str, Any]) -> str:
     if found["total"] is None:
         lines.append(f"The rest is {found['reason']}.")
     else:
-        lines.append(f"In 8 of 10 cases {found['low']} to {amounts.money(found['high'], found['currency'])}.")
+        lines.append(f"80 % range: {found['low']} to {amounts.money(found['high'], found['currency'])}.")
     return "\n".join(lines)

@@ -31,6 +31,6 @@ def problems(labels: Mapping[str, str]) -> Iterator[str]:
         yield f"There are {len(labels)} labels. Give at most {MAX_LABELS}."
     for key, value in labels.items():
         if not is_key(key):
-            yield f"{key[:80]!r} is no key of a label. Use {WORDS}, after a domain and / if you like."
+            yield f"{key[:80]!r} is not a valid label key. Use {WORDS}, after a domain and / if you like."
         elif not is_value(value):
-            yield f"{value[:80]!r} is no value of the label {key}. Use {WORDS}, or nothing."
+            yield f"{value[:80]!r} is not a valid value of the label {key}. Use {WORDS}, or nothing."

@@ -27,7 +27,7 @@ def month_of(text: str, field: str = "month") -> date:
     try:
         return date.fromisoformat(f"{text}-01")
     except ValueError as error:
-        raise Invalid({field: [f"{text[:40]!r} is no month. Give one as 2026-11."]}) from error
+        raise Invalid({field: [f"{text[:40]!r} is not a valid month. Use one such as 2026-11."]}) from error
 
 
 def enter_bill(
@@ -113,7 +113,7 @@ def _teams(slugs: Sequence[str]) -> list[str]:
     if unknown := sorted(set(slugs) - known):
         raise Invalid({"teams": [f"There is no team {', '.join(unknown)}."]})
     if not known:
-        raise Invalid({"teams": ["There is no team to split it between."]})
+        raise Invalid({"teams": ["There is no team to split the cost between."]})
     return sorted(set(slugs) or known)
 
 

@@ -72,7 +72,7 @@ def months_between(start: date, end: date) -> int:
 def zone(name: str) -> ZoneInfo:
     """Return a time zone of the IANA database; raise ValueError for a name that it does not have."""
     if name not in _names():
-        raise ValueError(f"{name!r} is no time zone of the IANA database")
+        raise ValueError(f"{name!r} is not an IANA time zone")
     return ZoneInfo(name)
 
 

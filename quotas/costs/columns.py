@@ -52,7 +52,7 @@ def is_key(key: str) -> bool:
 def column(key: str) -> str:
     """Return the column of a key in the table ``total``."""
     if not is_key(key):
-        raise ValueError(f"{key!r} is no key of the ledger")
+        raise ValueError(f"{key!r} is not a key of the ledger")
     if key.startswith(LABEL_PREFIX):  # no such key has a quote or a per cent sign
         return f"coalesce(total.labels ->> '{key.removeprefix(LABEL_PREFIX)}', '')"
     return "total.holder_id::text" if key == "allocation" else f"total.{key}"

@@ -124,12 +124,12 @@ class _Read(Transformer[Token, Filter]):
         assert field is not None
         if name is None:
             is_label = field == LABEL
-            why = f"{LABEL} needs the key of a label in brackets" if is_label else f"{str(field)!r} is no key"
+            why = f"{LABEL} needs the key of a label in brackets" if is_label else f"{str(field)!r} is not a valid key"
             return str(field) if field in KEYS else _refuse(field.column, why)
         if field != LABEL:
             _refuse(field.column, f"Only {LABEL} has a name in brackets")
         if not labels.is_key(name):
-            _refuse(name.column, f"{str(name)!r} is no key of a label")
+            _refuse(name.column, f"{str(name)!r} is not a valid label key")
         return label_key(str(name))
 
     def values(self, parts: list[Token]) -> tuple[str, ...]:

@@ -175,7 +175,7 @@ def _moment(text: str) -> datetime | None:
     try:
         return rfc3339.time(text)
     except ValueError as error:
-        raise Invalid({"valid_from": [f"{text!r} is no time. Give one as 2026-11-01T00:00:00Z."]}) from error
+        raise Invalid({"valid_from": [f"{text!r} is not a valid time. Use e.g. 2026-11-01T00:00:00Z."]}) from error
 
 
 def _exported() -> Iterator[dict[str, str]]:

@@ -91,7 +91,7 @@ def _days(calendar: Calendar, start: date, end: date) -> Window:
 def _pair(text: str, calendar: Calendar) -> Window:
     start, comma, end = text.partition(",")
     if not comma:
-        raise _invalid(f"{text!r} is no window.")
+        raise _invalid(f"{text!r} is not a valid window.")
     return Window(_moment(start.strip(), calendar), _moment(end.strip(), calendar))
 
 
@@ -103,7 +103,7 @@ def _moment(text: str, calendar: Calendar) -> datetime:
         return rfc3339.time(text)
     except (OverflowError, ValueError) as error:
         has_no_offset = re.search(r"T[0-9:.]+$", text)
-        why = "has no offset; end it with Z for UTC" if has_no_offset else "is no time"
+        why = "has no offset; end it with Z for UTC" if has_no_offset else "is not a valid time"
         raise _invalid(f"{text!r} {why}.") from error
 
 

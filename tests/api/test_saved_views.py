@@ -71,7 +71,7 @@ def test_a_name_is_taken_once_by_each_person_and_team(team):
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("window=sometimes", "is no window"),
+        ("window=sometimes", "is not a valid window"),
         ("aggregate=moon", "moon cannot be used"),
         ("filter=team:", "Column 6"),
         ("window=7d&password=1", "password cannot be saved"),

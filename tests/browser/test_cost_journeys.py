@@ -1,5 +1,5 @@
-"""The journeys of an engineer, a lead and an operator through a month of costs: by mouse, without scripts, by keyboard
-alone, and on a phone. All share one database, which each adds to.
+"""The journeys of an engineer, a lead, an auditor from finance and an operator through a month of costs: by mouse,
+without scripts, by keyboard alone, and on a phone. All share one database, which each adds to.
 """
 
 import csv
@@ -21,9 +21,11 @@ from pytest_django.live_server_helper import LiveServer
 from frontend.views.costs import PAGE_ROWS
 from portal.core import clock
 from portal.tenants.models import User
+from quotas.costs import bills
 from quotas.costs.calendar import months_later
 from quotas.costs.models import Bill, Price
 from tests.support import simulated_month
+from tests.support.clusters import LOCAL
 from tests.support.hands import Keyboard, Mouse, Touch
 from tests.support.pages import browser_of
 from tests.support.people import client
@@ -117,6 +119,20 @@ def check_numbers(page: Page, username: str) -> None:
     assert len(rest["results"]) > 3
 
 
+def downloaded(hand: Mouse) -> list[dict[str, Any]]:
+    """Return the rows of the CSV of the page; None for what is not known."""
+    with hand.page.expect_download() as download:
+        hand.press(hand.page.get_by_role("link", name="CSV", exact=True))
+    lines = csv.DictReader(StringIO(Path(download.value.path()).read_text()))
+    return [{name: text or None for name, text in line.items()} for line in lines]
+
+
+def total(rows: list[dict[str, Any]], name: str) -> str:
+    """Return the sum of a column as the page has it: empty if it is not known."""
+    amounts = [row[name] for row in rows]
+    return "" if None in amounts else str(sum(map(Decimal, amounts)))
+
+
 def check_rows(page: Page, rows: list[dict[str, Any]]) -> None:
     """Check that the page shows these rows, or a hundred of them."""
     assert page.locator("table.ranked tbody tr").count() == min(len(rows), PAGE_ROWS)
@@ -166,13 +182,9 @@ def test_a_lead_finds_who_doubled_the_bill_in_at_most_four_clicks(begin: Begin, 
     assert hand.pressed <= 4
 
     page.goto(ranked)
-    with page.expect_download() as download:
-        hand.press(page.get_by_role("link", name="CSV", exact=True))
-    lines = list(csv.DictReader(StringIO(Path(download.value.path()).read_text())))
+    lines = downloaded(hand)
     check_rows(page, lines)
-    assert page.locator("#tile-period data").get_attribute("value") == str(
-        sum(Decimal(line["total"]) for line in lines)
-    )
+    assert page.locator("#tile-period data").get_attribute("value") == total(lines, "total") != ""
 
     hand.press(page.locator(".saved summary"))
     hand.fill(page.get_by_label("Name of this view"), f"Who doubled the bill, {way}")
@@ -186,6 +198,37 @@ def test_a_lead_finds_who_doubled_the_bill_in_at_most_four_clicks(begin: Begin, 
     hand.press(page.get_by_role("link", name=f"Who doubled the bill, {way}"))
     expect(page.locator("table.ranked tbody tr").first).to_contain_text("vision-dev / sweep")
     assert page.url == ranked
+
+
+def test_an_auditor_reads_a_bill_the_proof_and_a_month_that_is_equal_as_csv(begin: Begin, way: str) -> None:
+    last, billed = (months_later(clock.now().date().replace(day=1), count) for count in (-1, -2))
+    bills.enter_bill(User.objects.get(username="operator"), LOCAL, billed, "8000", "EUR", f"invoice for finance, {way}")
+    hand = begin("auditor")
+    page = hand.page
+    hand.press(page.get_by_role("link", name="Costs", exact=True).first)
+    hand.press(page.get_by_role("link", name="Bills and fixed costs"))
+    bill = page.get_by_role("row", name=f"invoice for finance, {way}")
+    expect(bill).to_contain_text(f"{billed:%Y-%m}")
+    expect(bill).to_contain_text("8000.00 EUR")
+    expect(bill).to_contain_text("current")
+    expect(page.get_by_role("link", name=re.compile("^Enter"))).to_have_count(0)
+
+    hand.press(page.get_by_role("link", name="Proof of the ledger"))
+    expect(page.get_by_text("Balanced since")).to_be_visible()
+    expect(page.locator("table.proof tbody tr").first).to_contain_text("balanced")
+    expect(page.get_by_role("heading", name="Failing rows")).to_have_count(0)
+
+    hand.press(page.get_by_role("navigation", name="Pages of costs").get_by_role("link", name="Costs", exact=True))
+    hand.choose(page.get_by_label("When"), "last month")
+    hand.choose(page.get_by_label("By", exact=True), "Project")
+    hand.press(page.get_by_role("button", name="Show", exact=True))
+    rows = downloaded(hand)
+    check_rows(page, rows)
+    assert len(rows) > 3
+    assert page.locator("#tile-period data").get_attribute("value") == total(rows, "total")
+    assert bool(total(rows, "total")) is not Bill.objects.filter(month=last).exists(), "only a bill may be unknown"
+    expect(page.locator("table.ranked tfoot")).to_contain_text(f"{Decimal(total(rows, 'gpu_hours')):.2f}")
+    assert hand.pressed == 6
 
 
 def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin, way: str, month: Month) -> None:
@@ -227,4 +270,4 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     expect(page.get_by_text("Balanced since")).to_be_visible()
     hand.press(page.get_by_label("Failing hours only"))
     hand.press(page.get_by_role("button", name="Show", exact=True))
-    expect(page.get_by_text("No hour of this time fails.")).to_be_visible()
+    expect(page.get_by_text("No failing hours in this period.")).to_be_visible()

@@ -1,20 +1,35 @@
-"""All pages of costs with a month of the demo: axe, narrow windows, paper and keyboard, without scripts too."""
+"""All pages of costs with a month of the demo: axe, narrow windows, paper and keyboard, without scripts too. And axe on
+what they show only after something was pressed.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from tests.support import axe, cost_pages
-from tests.support.browser import Open, sign_in
+from tests.support.browser import Open, sign_in, with_password
+from tests.support.hold_pods import recorded_since
+from tests.support.pages import held, requested
+from tests.support.people import person
 from tests.support.quotas import used
 
 CHART = "/costs?window=30d&aggregate=project"
 PAPER_PX = 718
+AMOUNT = "Amount in EUR"
+DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=360, height=780)
+LOOKS: Sequence[tuple[Literal["light", "dark"], ViewportSize]] = (
+    *(("light", DESKTOP), ("dark", DESKTOP)),
+    *(("light", PHONE), ("dark", PHONE)),
+)
+NEEDS_AXE = pytest.mark.skipif(
+    not axe.is_installed(), reason="axe-playwright-python of requirements.lock is not installed"
+)
 Visit = Sequence[tuple[User, str]]
 
 
@@ -44,7 +59,15 @@ def tabs(open_page: Open, visit: Visit, **options: object) -> dict[User, Page]:
     return {user: sign_in(open_page(**options), user) for user in {user for user, _ in visit}}
 
 
-@pytest.mark.skipif(not axe.is_installed(), reason="axe-playwright-python of requirements.lock is not installed")
+@pytest.fixture
+def operator(team: Team, project: Project, member: User) -> User:
+    """Return an operator; a member has held a GPU for ten hours without a pod."""
+    recorded_since(0)
+    held(requested(member, project, name="training"), hours=10)
+    return with_password(person(platform_role="operator"))
+
+
+@NEEDS_AXE
 def test_axe_finds_nothing_with_everything_open_in_light_and_dark(open_page: Open, pages: Visit) -> None:
     opened = tabs(open_page, pages, bypass_csp=True)
     found = []
@@ -52,10 +75,67 @@ def test_axe_finds_nothing_with_everything_open_in_light_and_dark(open_page: Ope
         page = opened[user]
         page.goto(path)
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            found += [(user.username, path, scheme, each) for each in axe.violations(page)]
+        found += [(user.username, path, *each) for each in violations(page)]
     assert not found, "\n".join(map(str, found))
+
+
+@NEEDS_AXE
+def test_axe_finds_nothing_on_dialogs_previews_and_refusals(open_page: Open, operator: User) -> None:
+    page = sign_in(open_page(bypass_csp=True), operator)
+    found = [(state, *each) for state in states(page) for each in violations(page)]
+    assert not found, "\n".join(map(str, found))
+
+
+def states(page: Page) -> Iterator[str]:
+    """Yield what the page shows now: the dialog of Savings, previews and refusals, and a view that cannot be saved."""
+    preview = page.get_by_role("button", name="Preview")
+    page.goto("/costs/savings?window=2d")
+    page.get_by_role("link", name="Release").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    yield "release"
+    for path, values, refused in (
+        ("/prices/set?of=flavor:l40s", {AMOUNT: "1.30"}, {AMOUNT: "-1"}),
+        ("/prices/node-costs/set?of=l40s&term=spot", {AMOUNT: "0.60"}, {"Flavor or node": "nothing"}),
+        ("/bills/enter", {"Month": "2020-01", AMOUNT: "9000"}, {"Month": "2099-01"}),
+        (
+            "/bills/fixed-costs/set",
+            {"Name": "network", "Month": "2099-01", AMOUNT: "9"},
+            {AMOUNT: "-1"},
+        ),
+    ):
+        page.goto(path)
+        for label, text in values.items():
+            page.get_by_label(label, exact=True).fill(text)
+        preview.click()
+        expect(page.locator("#effect")).to_be_visible()
+        yield f"preview of {path}"
+        for label, text in refused.items():
+            page.get_by_label(label, exact=True).fill(text)
+        preview.click()
+        expect(page.locator("#errors")).to_be_visible()
+        yield f"refusal of {path}"
+    page.goto("/prices/import")
+    page.get_by_label("CSV", exact=True).fill("kind,of,term,amount,per\nprice,nothing,,1,gpu\n")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#effect")).to_contain_text("1 row cannot be imported")
+    yield "refusal of /prices/import"
+    for _ in range(2):
+        page.goto("/costs")
+        page.locator(".saved summary").click()
+        page.get_by_label("Name of this view").fill("Mine")
+        page.get_by_role("button", name="Save view").click()
+    expect(page.get_by_role("alert").filter(has_text="You have a saved view Mine already.")).to_be_visible()
+    yield "a view that cannot be saved"
+
+
+def violations(page: Page) -> list[tuple[str, int, str]]:
+    """Return what axe finds in light and dark, at the width of a desktop and of a phone."""
+    found: list[tuple[str, int, str]] = []
+    for scheme, size in LOOKS:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(size)
+        found += [(scheme, size["width"], each) for each in axe.violations(page)]
+    return found
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

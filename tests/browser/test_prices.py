@@ -87,7 +87,7 @@ def test_an_operator_sets_a_price_imports_a_table_and_enters_a_bill(open_page, o
     expect(page.get_by_role("row", name="l40s, spot")).to_contain_text("0.60 EUR per GPU and hour")
 
     page.get_by_role("link", name="Bills and fixed costs").click()
-    expect(page.get_by_text("Bills cover nothing of this time yet.")).to_be_visible()
+    expect(page.get_by_text("No bill covers these months yet.")).to_be_visible()
     page.get_by_role("link", name=f"Enter the bill of local for {last_month}").click()
     page.get_by_label("Amount in EUR").fill("9000")
     page.get_by_label("Source").fill("invoice 2026-1187")
@@ -95,7 +95,7 @@ def test_an_operator_sets_a_price_imports_a_table_and_enters_a_bill(open_page, o
     expect(page.locator("#effect")).to_contain_text("the capacity of local cost")
     page.get_by_role("button", name="Enter the bill").click()
     expect(page.locator("main .banner").first).to_contain_text(f"Bill entered: local {last_month}: 9000 EUR.")
-    expect(page.get_by_text("of what GPUs and nodes cost in this time")).to_contain_text("Bills cover")
+    expect(page.get_by_text("of what GPUs and nodes cost in these months")).to_contain_text("Bills cover")
     assert Bill.objects.get().source == "invoice 2026-1187"
 
 
@@ -108,7 +108,7 @@ def test_an_operator_sees_since_when_the_ledger_is_balanced(open_page, operator,
     expect(page.get_by_text("Balanced since")).to_be_visible()
     page.get_by_label("Failing hours only").check()
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("No hour of this time fails.")).to_be_visible()
+    expect(page.get_by_text("No failing hours in this period.")).to_be_visible()
 
 
 @SCRIPTS

@@ -180,7 +180,7 @@ def test_the_command_checks_the_hours_that_it_is_given() -> None:
         "2 hours checked, all balanced.\n"
     )
     assert run("--from", "2026-11-03") == "0 hours checked, all balanced.\n"
-    with pytest.raises(CommandError, match="soon is no time"):
+    with pytest.raises(CommandError, match="soon is not a valid time"):
         run("--from", "soon")
 
 

@@ -271,7 +271,7 @@ def test_fixed_costs_that_cannot_be(operator, team):
 
 @pytest.mark.parametrize("text", ["", "2026", "2026-13", "2026-1", "26-01", "2026-01-01"])
 def test_months_that_are_none(text):
-    with pytest.raises(Invalid, match="is no month"):
+    with pytest.raises(Invalid, match="is not a valid month"):
         bills.month_of(text)
 
 

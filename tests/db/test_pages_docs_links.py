@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from frontend import docs_pages
+from frontend.presenters import costs_sections
 from frontend.urls import urlpatterns
 from tests.support.pages import requested, text
 
@@ -36,6 +37,12 @@ def test_every_link_of_a_template_to_the_docs_leads_to_a_page():
         found |= set(re.findall(r"\{% url 'docs' %\}([\w/-]+)\.html", template.read_text(encoding="utf-8")))
     assert found
     assert sorted(name for name in found if not (DOCS / f"{name}.md").is_file()) == []
+
+
+def test_read_costs_names_every_section_of_costs():
+    words = (DOCS / "how-to" / "costs.md").read_text(encoding="utf-8")
+    groups = (costs_sections.FOR_ALL, costs_sections.FOR_STAFF, costs_sections.PRICES, costs_sections.MONEY_FOR_STAFF)
+    assert [word for group in groups for word in group.values() if f"| [{word}" not in words] == []
 
 
 @pytest.mark.django_db

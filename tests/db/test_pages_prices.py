@@ -157,7 +157,7 @@ def test_a_preview_of_a_price_says_what_each_slice_costs_before_and_after(browse
     page = text(preview(browser, "/prices/set", of="flavor:h100", amount="4.80"))
     assert "3.20 EUR per GPU-hour" in page
     assert "4.80 EUR per GPU-hour" in page
-    assert "An hour of a slice of h100/whole" in page
+    assert "One slice-hour of h100/whole" in page
     browser.post("/prices/set", {})
     change = preview(browser, "/prices/set", of="offering:h100/whole", amount="3.9").context["effect"].changes
     assert [(one.before, one.after) for one in change] == [
@@ -185,7 +185,7 @@ def test_a_list_price_ends_without_an_amount_and_a_flavors_price_does_not(browse
         ("/prices/node-costs/set", {"split": "aws"}, "split", "is not split"),
         ("/prices/node-terms/set", {"of": "local/nothing"}, "of", "There is no GPU node nothing"),
         ("/bills/enter", {"month": "2026-11"}, "month", "once it has ended"),
-        ("/bills/enter", {"month": "soon"}, "month", "is no month"),
+        ("/bills/enter", {"month": "soon"}, "month", "is not a valid month"),
         ("/bills/fixed-costs/set", {"teams": ["vision"]}, "teams", "only if it is split evenly"),
     ],
 )
@@ -263,7 +263,7 @@ def test_a_table_with_an_error_names_its_line_and_cannot_be_imported(browser):
 
 @pytest.mark.parametrize(
     ("data", "words"),
-    [(b"\xff\xfe\x00", "no text in UTF-8"), (b"", "Choose a file"), (b"a,b\n1,2\n", "names of the columns")],
+    [(b"\xff\xfe\x00", "not UTF-8 text"), (b"", "Choose a CSV file"), (b"a,b\n1,2\n", "names of the columns")],
 )
 def test_a_file_that_is_no_table_is_refused(browser, data, words):
     answer = browser.post("/prices/import", {"file": SimpleUploadedFile("x.csv", data)})
@@ -273,7 +273,7 @@ def test_a_file_that_is_no_table_is_refused(browser, data, words):
 def test_a_bill_is_previewed_with_its_difference_and_is_then_in_costs(browser, operator):
     amount = CAPACITY * Decimal("1.5")
     page = text(preview(browser, "/bills/enter", amount=str(amount)))
-    assert f"the capacity of local cost {CAPACITY:.2f} EUR then." in page
+    assert f"the capacity of local cost {CAPACITY:.2f} EUR in that month." in page
     assert f"The difference is {amount - CAPACITY:+.2f} EUR: +264.00 EUR" in page
     assert "Bills then cover 97 % of what GPUs and nodes cost in the last 12 months." in page
     assert selectors.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "0"
@@ -288,7 +288,7 @@ def test_a_bill_is_previewed_with_its_difference_and_is_then_in_costs(browser, o
 
 
 def test_the_share_that_bills_cover_is_that_of_rest(browser, operator):
-    assert "Bills cover nothing" in text(browser.get("/bills"))
+    assert "No bill covers these months yet." in text(browser.get("/bills"))
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "9000")
     page = text(browser.get("/bills"))
     query = "window=2025-11-01T00:00:00Z,2026-11-01T00:00:00Z&aggregate=cluster&accumulate=month"
@@ -304,8 +304,8 @@ def test_bills_show_what_capacity_is_made_of_with_what_nodes_cost_besides_gpus(b
     capacity_services.set_node_cost("op", subject, "9", NodeCost.Per.NODE, AWS, "EUR", OCTOBER.start)
     rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.end)
     answer = browser.get("/bills")
-    costs = {part.name.partition(":")[0]: Decimal(part.cost) for part in answer.context["parts"]}
-    capacity, rest = costs.pop("Capacity"), costs["Rest of nodes"]
+    costs = {part.name.partition(" (")[0]: Decimal(part.cost) for part in answer.context["parts"]}
+    capacity, rest = costs.pop("Capacity"), costs["Node costs other than GPUs"]
     assert (capacity, costs["Charged to holders"]) == (Decimal(2 * 9 * 31 * 24), Decimal(528))
     assert answer.context["parts"][-1].share == "100.0"
     assert rest > 0 > costs["Price variance"]
@@ -313,7 +313,7 @@ def test_bills_show_what_capacity_is_made_of_with_what_nodes_cost_besides_gpus(b
     query = "window=2026-10-01,2026-11-01&aggregate=all&idle=separate"
     [row] = client(operator).get(f"/api/v1/costs?{query}").json()["results"]
     assert round(Decimal(row["node_rest"]), 2) == rest
-    assert "<caption>Parts of the cost of capacity" in text(answer)
+    assert "<caption>Capacity cost by part" in text(answer)
 
 
 def test_public_list_prices_are_shown_with_day_and_source_and_are_applied_by_nobody(browser, team):
@@ -358,7 +358,7 @@ def test_fixed_costs_have_their_history(browser, operator):
     bills.set_shared_cost(operator, "support", date(2026, 10, 1), "600", "even", teams=["vision", "language"])
     bills.set_shared_cost(operator, "support", date(2026, 12, 1), "0", "weighted")
     assert [(line.value, line.note, line.state) for line in browser.get("/bills").context["fixed"]] == [
-        ("ended", "by what GPUs cost", "scheduled"),
+        ("ended", "in proportion to GPU cost", "scheduled"),
         ("600.00 EUR a month", "evenly between language, vision", "in force"),
     ]
 
@@ -407,5 +407,5 @@ def test_hours_of_the_proof_are_those_of_rest(browser, operator):
 
 def test_a_window_that_is_none_is_refused_and_only_to_who_may_see_the_proof(browser, team):
     answer = browser.get("/costs/proof?window=nonsense")
-    assert (answer.status_code, "is no window" in text(answer)) == (400, True)
+    assert (answer.status_code, "is not a valid window" in text(answer)) == (400, True)
     assert browser_of(person(team)).get("/costs/proof?window=nonsense").status_code == 403

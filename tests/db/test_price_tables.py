@@ -71,7 +71,7 @@ def test_one_error_imports_nothing_and_each_says_what_is_wrong_in_which_column(o
         ("price,h100/whole,,many,,,,,", "amount", "Give a decimal number"),
         ("price,none,,1,,,,,", "of", "There is no flavor none"),
         ("price,l40s,,1,node,,,,", "per", "A flavor's price is per gpu"),
-        ("price,l40s,,1,,,,tomorrow,", "valid_from", "is no time"),
+        ("price,l40s,,1,,,,tomorrow,", "valid_from", "is not a valid time"),
         ("price,l40s,,1,,,,2026-01-02T00:00:00Z,", "valid_from", "cannot change what was charged"),
         ("cost,l40s,,1,,,,,", "term", "Give a term"),
         ("cost,l40s,rented,1,,,,,", "term", "Use one of on-demand"),

@@ -29,6 +29,6 @@ def test_each_problem_is_a_sentence():
     labels = {"a b": "x", "app": "-", **{f"n{n}": "" for n in range(15)}}
     assert [sentence[:25] for sentence in problems(labels)] == [
         "There are 17 labels. Give",
-        "'a b' is no key of a labe",
-        "'-' is no value of the la",
+        "'a b' is not a valid labe",
+        "'-' is not a valid value ",
     ]

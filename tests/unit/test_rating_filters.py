@@ -51,8 +51,8 @@ def test_filters(text, found):
         ("team:", 6, "It ends"),
         ('team:"x"+', 10, "It ends"),
         ('(team:"x"', 10, "It ends"),
-        ('pod:"x"', 1, "'pod' is no key"),
-        ('team:"x"+pod:"y"', 10, "'pod' is no key"),
+        ('pod:"x"', 1, "'pod' is not a valid key"),
+        ('team:"x"+pod:"y"', 10, "'pod' is not a valid key"),
         ('team:"x', 6, "cannot be here"),
         ('+team:"x"', 1, "cannot be here"),
         ('team="x"', 5, "cannot be here"),
@@ -62,8 +62,8 @@ def test_filters(text, found):
         ('team:"x"+kind:"y"|node:"z"', 18, "mixed"),
         ('label:"x"', 1, "in brackets"),
         ('team[x]:"x"', 1, "Only label"),
-        ('label[-]:"x"', 7, "'-' is no key of a label"),
-        ("label[x' OR ''=']:\"x\"", 7, "is no key of a label"),
+        ('label[-]:"x"', 7, "'-' is not a valid label key"),
+        ("label[x' OR ''=']:\"x\"", 7, "is not a valid label key"),
     ],
 )
 def test_what_is_no_filter_is_answered_with_its_column_and_with_what_works(text, column, why):

@@ -133,5 +133,5 @@ def test_the_day_before_one_of_25_hours_has_24():
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "", "Europe", "../UTC", "/etc/passwd", "localtime", "europe/berlin"])
 def test_no_other_name_is_a_time_zone(name):
-    with pytest.raises(ValueError, match="no time zone"):
+    with pytest.raises(ValueError, match="not an IANA time zone"):
         zone(name)

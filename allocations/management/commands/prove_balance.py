@@ -38,4 +38,4 @@ def moment(text: str) -> datetime:
     try:
         return datetime.combine(rfc3339.day(text), time(), UTC) if "T" not in text else rfc3339.time(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"{text} is no time; use 2026-11-01 or 2026-11-01T08:00:00Z") from error
+        raise ArgumentTypeError(f"{text} is not a valid time; use 2026-11-01 or 2026-11-01T08:00:00Z") from error

@@ -9,7 +9,7 @@ from django.db import transaction
 from allocations.lifecycle import past_allocations
 from portal.clusters import registry
 from portal.tenants import seeds
-from quotas.simulated_history import length, writer
+from quotas.simulated_history import length, platform_costs, writer
 from quotas.simulated_history.model import History
 from quotas.simulated_history.world import NothingRecorded
 
@@ -37,6 +37,8 @@ class Command(BaseCommand):
             times = f"{found.start:%F %H:%M} to {found.until:%F %H:%M} UTC"
             self.stdout.write(f"{times}: {len(found.holds)} intervals held, {len(found.capacity)} of capacity.")
         proved = writer.complete(cluster)
+        if found:
+            platform_costs.enter_bills(cluster, found)
         self.stdout.write(f"{proved} hours rolled up and proved, after {time.monotonic() - began:.0f} s.")
 
 
@@ -47,6 +49,7 @@ def _write(cluster: str, days: int, deadline: float) -> History | None:
                 found = writer.write(cluster, days)
                 if found:
                     past_allocations.add(found.allocations)
+                    platform_costs.set_costs(found)
                 return found
         except NothingRecorded:
             if time.monotonic() > deadline:

@@ -52,11 +52,11 @@ class SharedCostOut(serializers.Serializer):
 
 class NewSharedCost(Body):
     name = Text(max_length=services.MAX_NAME, help_text="A later one of the same name replaces it; 0 ends it.")
-    cluster = Text(required=False, max_length=63, help_text="Whose GPUs share it; default: those of all.")
+    cluster = Text(required=False, max_length=63, help_text="Cluster whose GPUs share the cost; default: all clusters.")
     month = Text(max_length=7, help_text=f"The first. {MONTH_HELP}")
     amount = Amount(max_digits=20, decimal_places=services.PLACES, help_text="Of a month.")
     currency = Text(required=False, max_length=3, help_text="Default: the currency of all prices.")
-    split = Choice(choices=SharedCost.Split.values, help_text="weighted: by what GPUs cost. even: between teams.")
+    split = Choice(choices=SharedCost.Split.values, help_text="weighted: by GPU cost. even: between teams.")
     teams = List(child=Text(max_length=40), required=False, help_text="With even; default: all that there are now.")
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
