@@ -48,7 +48,7 @@ PAGES = {
         "allocation-cost",
         "job-cost",
     ),
-    "concepts/capacity": ("costs-fleet", "cost-assets"),
+    "concepts/capacity": ("costs-fleet", "cost-assets", "cost-assets-node"),
     "how-to/savings": ("savings",),
     "operate/prices": (
         *("prices", "public-prices", "set-price", "set-node-cost", "set-node-term", "import-prices"),

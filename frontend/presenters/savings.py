@@ -11,12 +11,11 @@ from django.urls import reverse
 from allocations.models import Allocation
 from frontend.presenters import amounts
 from frontend.presenters.costs_address import CostsAddress
-from frontend.presenters.costs_filters import narrowed
+from frontend.presenters.costs_filters import costs_of
 from frontend.presenters.stranded import StrandedLine, stranded_lines
 from portal.core import money
 from portal.tenants.access import Permissions
 from quotas.costs import savings_rules
-from quotas.costs.filters import EVERYTHING
 from quotas.costs.rating import RatedUsage
 from quotas.costs.savings import Savings
 from quotas.costs.savings_rules import Saving, SavingKind
@@ -71,12 +70,10 @@ class Reader:
     may_set_prices: bool = False
 
     def costs_url(self, key: str, value: str, by: str = "allocation") -> str:
-        """Return the address of what the costs of a value are made of; empty if no filter can name it."""
-        try:
-            where = narrowed(EVERYTHING, [(key, value)])
-        except ValueError:  # a quotation mark in a name
-            return ""
-        return CostsAddress({**self.address, "aggregate": by, "filter": where}).page() if value else ""
+        """Return the address of what the costs of a value are made of; empty without a value, and if no filter can
+        name it.
+        """
+        return costs_of(CostsAddress(self.address), [(key, value)], by) if value else ""
 
 
 @dataclass(frozen=True)
