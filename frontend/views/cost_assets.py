@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import asset_links, costs_sections, flavor_steps, fleet_hours, strip_axis, strips
+from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -92,7 +93,7 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
         "previous": urlencode({**query, "page": number - 1}) if number > 1 else "",
         "next": urlencode({**query, "page": number + 1}) if number * PAGE_SIZE < len(keys) else "",
         "is_filtered": bool(given["flavor"] or given["node"]),
-        "rest": urlencode({name: value for name, value in rest.items() if value}),
+        "curl": curl(f"{REST}/assets?{urlencode({name: value for name, value in rest.items() if value})}"),
     }
 
 

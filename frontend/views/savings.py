@@ -10,6 +10,7 @@ from allocations.queues import jobs
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import savings as presenter
+from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -29,12 +30,13 @@ def savings(request: PageRequest) -> HttpResponse:
     any window of REST.
     """
     window, hours = request.GET.get("window") or "7d", request.GET.get("idle_hours") or str(IDLE_HOURS)
+    rest = {"window": window, "idle_hours": hours, "timezone": timezone.get_current_timezone_name()}
     context: dict[str, object] = {
         "window": window,
         "windows": with_chosen(window, WINDOWS),
         "idle_hours": hours,
         "max_idle_hours": MAX_IDLE_HOURS,
-        "rest": urlencode({"window": window, "idle_hours": hours, "timezone": timezone.get_current_timezone_name()}),
+        "curl": curl(f"{REST}/savings?{urlencode(rest)}"),
     }
     try:
         found = _found(request, window, hours)
