@@ -204,7 +204,7 @@ def test_a_month_is_there_as_csv(member, project, path):
     row = held(allocate(member, project), hours=1)
     page = browser_of(member).get(path)
     assert f'href="{escape(page.context["csv"])}" download' in text(page)
-    lines = b"".join(browser_of(member).get(page.context["csv"]).streaming_content).decode().splitlines()
+    lines = browser_of(member).get(page.context["csv"]).getvalue().decode().splitlines()
     assert lines[1].split(",")[2] == (str(row.pk) if path == "/costs/mine" else member.username)
 
 
@@ -213,8 +213,8 @@ def test_the_parts_of_the_fleet_are_told_apart_by_patterns_that_a_legend_names()
     browser = browser_of(person(platform_role="auditor"))
     with clock.frozen(hour(60)):
         page = text(browser.get("/costs/fleet?window=2026-11-03,2026-11-05"))
-    legend = re.search(r'<ul class="legend">(.*?)</ul>', page, re.DOTALL)
-    words = re.findall(r"</svg> (\w+)</li>", legend.group(1))
+    _, _, legend = page.partition('<ul class="legend">')
+    words = re.findall(r"</svg> (\w+)</li>", legend.partition("</ul>")[0])
     assert words == ["Held", "Unmanaged", "Unavailable", "Stranded", "Idle", "Variance"]
     styles = Path(str(finders.find("frontend/css/assets.css"))).read_text(encoding="utf-8")
     fills = dict(re.findall(r'\[data-part="(\w+)"\] \{ fill: url\("#(\w+)"\)', styles))
