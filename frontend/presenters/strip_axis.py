@@ -13,18 +13,17 @@ MAX_TICKS = 7
 HOURS = (1, 2, 3, 4, 6, 12)
 DAYS = (1, 2, 7, 14, 28)
 """After so many hours of a day, or days from the first one, there is a tick: the least that makes few enough."""
-EDGE = 4
-"""A label that is nearer to an end, in per cent, is beside its tick and not below it."""
+LAST = 88
+"""A tick further right, in per cent, has no label, since it is written right of its tick."""
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A moment with its label; ``x`` is in per cent of a strip, ``left`` in its units."""
+    """A moment with its label, "" where it has no room; ``x`` is in per cent of a strip, ``left`` in its units."""
 
     x: float
     left: int
     label: str
-    anchor: str
 
 
 def ticks(window: Window, calendar: Calendar) -> list[Tick]:
@@ -39,7 +38,7 @@ def ticks(window: Window, calendar: Calendar) -> list[Tick]:
 
 def _hours(window: Window, calendar: Calendar, step: int) -> Iterator[datetime]:
     at = calendar.hour_of(window.start)
-    while at <= window.end:
+    while at < window.end:
         if at >= window.start and at.astimezone(calendar.zone).hour % step == 0:
             yield at
         at += HOUR
@@ -49,7 +48,7 @@ def _days(window: Window, calendar: Calendar, step: int) -> Iterator[datetime]:
     day = calendar.day_of(window.start)
     if calendar.start_of(day) < window.start:
         day += ONE_DAY
-    while (at := calendar.start_of(day)) <= window.end:
+    while (at := calendar.start_of(day)) < window.end:
         yield at
         day += timedelta(days=step)
 
@@ -67,4 +66,4 @@ def _day(at: datetime, calendar: Calendar) -> str:
 def _tick(at: datetime, window: Window, label: str) -> Tick:
     part = (at - window.start) / (window.end - window.start)
     x = round(100 * part, 2)
-    return Tick(x, round(WIDTH * part), label, "start" if x < EDGE else "end" if x > 100 - EDGE else "middle")
+    return Tick(x, round(WIDTH * part), label if x <= LAST else "")
