@@ -43,6 +43,7 @@ PAGES = {
         "costs-allocation",
         "costs-forecast",
         "cost-assets",
+        "cost-assets-node",
         "my-cost",
         "team-cost",
         "project-cost",

@@ -7,7 +7,7 @@ from typing import TypeGuard
 from frontend.presenters.costs_address import CostsAddress
 from frontend.presenters.costs_names import UNKNOWN_WORD, key_word
 from quotas.costs import filter_grammar
-from quotas.costs.filters import UNALLOCATED, And, Comparison, Filter, Operator
+from quotas.costs.filters import EVERYTHING, UNALLOCATED, And, Comparison, Filter, Operator
 
 WORDS = {
     (Operator.EQUALS, False): "is",
@@ -62,6 +62,15 @@ def narrowed(where: Filter, values: Sequence[tuple[str, str]]) -> str:
     keys = {key for key, _ in values}
     kept = [part for part in parts(where) if not (_is_equality(part) and part.key in keys)]
     return _joined((*kept, *(Comparison(key, Operator.EQUALS, (value,)) for key, value in values)))
+
+
+def costs_of(address: CostsAddress, values: Sequence[tuple[str, str]], by: str = "allocation") -> str:
+    """Return the address of the page of costs for these values by key alone; empty if no filter can name them."""
+    try:
+        where = narrowed(EVERYTHING, values)
+    except ValueError:  # a quotation mark in a name
+        return ""
+    return address.page(aggregate=by, filter=where)
 
 
 def fixed_keys(where: Filter) -> set[str]:

@@ -1,6 +1,6 @@
 """What keys of costs and their values are called, and where the name of a row leads."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -62,16 +62,21 @@ class HolderNames:
 def holder_names(user: User, rows: Iterable[CostRow]) -> HolderNames:
     """Return the names of the allocations and Jobs in the rows; two queries if there are any."""
     ids = [id_ for row in rows if (id_ := row.properties.get("allocation")) and id_ not in (IDLE, UNALLOCATED)]
+    return HolderNames(names_of(user, ids))
+
+
+def names_of(user: User, ids: Collection[str]) -> dict[str, str]:
+    """Return the names of those of these allocations and Jobs that a person may see, by id; two queries, none without
+    an id.
+    """
     if not ids:
-        return HolderNames({})
+        return {}
     found = selectors.visible(user).filter(pk__in=ids)
-    own = jobs.read(jobs.rows(access.visible_projects(user)).filter(facts__job__uid__in=ids))
-    return HolderNames(
-        {
-            **{str(row.pk): f"{row.project.slug} / {row.name}" for row in found},
-            **{str(one.uid): f"{one.project.slug} / Job {one.name}" for one in own},
-        }
-    )
+    own = jobs.read(jobs.rows(access.visible_projects(user)).filter(facts__job__uid__in=list(ids)))
+    return {
+        **{str(row.pk): f"{row.project.slug} / {row.name}" for row in found},
+        **{str(one.uid): f"{one.project.slug} / Job {one.name}" for one in own},
+    }
 
 
 def allocation_url(row: CostRow) -> str:

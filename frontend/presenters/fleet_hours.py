@@ -35,6 +35,11 @@ class Segment:
     x: int
     width: int
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return where it begins and how wide it is, in per cent."""
+        return f"{self.x / 10:g}%", f"{self.width / 10:g}%"
+
 
 @dataclass(frozen=True)
 class FleetLine:

@@ -1,14 +1,18 @@
 """What could be saved, by kind, with its money and the ways to act on it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.urls import reverse
 
 from allocations.models import Allocation
 from frontend.presenters import amounts
+from frontend.presenters.costs_address import CostsAddress
+from frontend.presenters.costs_filters import costs_of
+from frontend.presenters.stranded import StrandedLine, stranded_lines
 from portal.core import money
 from portal.tenants.access import Permissions
 from quotas.costs import savings_rules
@@ -45,24 +49,51 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Link:
+    """``url`` is empty where the reader may not follow it."""
+
     text: str
-    url: str
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What the links of a reader depend on: the window and time zone of the page, the reader's permissions, the
+    allocations and the names of Jobs that hold something idle and that the reader sees, and the nodes, as (cluster,
+    name), whose pages the reader can open.
+    """
+
+    address: Mapping[str, str]
+    may: Permissions
+    rows: Mapping[UUID, Allocation]
+    jobs: Mapping[UUID, str]
+    nodes: Collection[tuple[str, str]] = ()
+    may_set_prices: bool = False
+
+    def costs_url(self, key: str, value: str, by: str = "allocation") -> str:
+        """Return the address of what the costs of a value are made of; empty without a value, and if no filter can
+        name it.
+        """
+        return costs_of(CostsAddress(self.address), [(key, value)], by) if value else ""
 
 
 @dataclass(frozen=True)
 class SavingLine:
-    """A saving; ``subject`` links to the thing and ``owner`` to whose it is, "" where nobody may follow it. ``release``
-    is the address of the question whether to release it, for who may.
+    """A saving; ``subject`` links to the thing, ``owner`` to whose it is and ``member`` to what the person costs.
+    ``release`` is the address of the question whether to release it, for who may, and ``set_price`` of the form.
     """
 
     subject: Link
     owner: Link
+    member: Link
     detail: str
     since: datetime | None
     gpu_hours: str
     cost: str
     per_hour: str
     release: str = ""
+    set_price: str = ""
+    stranded: Sequence[StrandedLine] = ()
+    more_stranded: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,16 +107,16 @@ class SavingGroup:
     gpu_hours: str
     cost: str
     has_rate: bool
+    can_set_price: bool
 
 
-def groups(found: Savings, rows: Iterable[Allocation], may: Permissions, job_ids: Iterable[UUID]) -> list[SavingGroup]:
-    """Return the kinds of which there is something; ``rows`` are the allocations that hold something idle."""
-    by_id, jobs = {row.pk: row for row in rows}, set(job_ids)
+def groups(found: Savings, reader: Reader) -> list[SavingGroup]:
+    """Return the kinds of which there is something."""
     sums = savings_rules.totals(found.found)
     return [
         _group(kind, lines, sums, found.currency)
         for kind in SavingKind
-        if (lines := [_line(one, found.currency, by_id, may, jobs) for one in found.found if one.kind is kind])
+        if (lines := [_line(one, found.currency, reader) for one in found.found if one.kind is kind])
     ]
 
 
@@ -102,35 +133,53 @@ def _group(
         gpu_hours=_hours(total),
         cost=amounts.money(total.cost, currency) if kind in sums else UNKNOWN,
         has_rate=any(line.per_hour for line in lines),
+        can_set_price=any(line.set_price for line in lines),
     )
 
 
-def _line(
-    one: Saving, currency: str, rows: Mapping[UUID, Allocation], may: Permissions, jobs: Iterable[UUID]
-) -> SavingLine:
-    row = rows.get(one.holder_id) if one.holder_id else None
-    can_release = row is not None and may.can("allocation.release", row.project.team_id, row.requested_by_id)
+def _line(one: Saving, currency: str, reader: Reader) -> SavingLine:
+    row = reader.rows.get(one.holder_id) if one.holder_id else None
+    can_release = row is not None and reader.may.can("allocation.release", row.project.team_id, row.requested_by_id)
+    is_unpriced = one.kind is SavingKind.UNPRICED
+    shown, more = stranded_lines(one.gpus, reader.nodes)
     return SavingLine(
-        subject=_subject(one, row, jobs),
+        subject=_subject(one, row, reader),
         owner=Link(one.team, reverse("team", args=[one.team]) if one.team else ""),
+        member=Link(one.member, reader.costs_url("member", one.member)),
         detail=_detail(one),
         since=one.since,
         gpu_hours=UNKNOWN if one.usage is None else _hours(one.usage),
         cost=UNKNOWN if one.usage is None else _cost(one.usage, currency),
         per_hour="" if one.per_hour is None else amounts.money(one.per_hour, currency),
         release=reverse("release", args=[row.pk]) if row and can_release and row.desired == row.Desired.HELD else "",
+        set_price=_price_url(one.flavor) if is_unpriced and reader.may_set_prices else "",
+        stranded=shown,
+        more_stranded=more,
     )
 
 
-def _subject(one: Saving, row: Allocation | None, jobs: Iterable[UUID]) -> Link:
+def _subject(one: Saving, row: Allocation | None, reader: Reader) -> Link:
     if row is not None:
         return Link(f"{one.project} / {row.name}", reverse("allocation", args=[row.pk]))
     if one.holder_id is not None:
-        is_known = one.holder_id in jobs
-        return Link(f"{one.project} / Job {one.holder_id}", reverse("job", args=[one.holder_id]) if is_known else "")
+        if job := reader.jobs.get(one.holder_id):
+            return Link(f"{one.project} / Job {job}", reverse("job", args=[one.holder_id]))
+        name = f"Allocation {one.holder_id}" if one.member else f"Job {one.holder_id}, deleted"
+        return Link(f"{one.project} / {name}", reverse("costs-allocation", args=[one.holder_id]))
     if one.project:
-        return Link(one.project, reverse("project", args=[one.project]))
-    return Link(one.offering or one.flavor, "")
+        return Link(one.project, reader.costs_url("project", one.project))
+    if one.offering:
+        is_used = one.usage is not None and one.usage.gpu_hours
+        return Link(one.offering, reader.costs_url("offering", one.offering, "project") if is_used else "")
+    return Link(one.flavor, _assets_url(one.flavor, reader) if one.kind is SavingKind.STRANDED else "")
+
+
+def _assets_url(flavor: str, reader: Reader) -> str:
+    return f"{reverse('cost-assets')}?{urlencode({'window': reader.address['window'], 'flavor': flavor})}"
+
+
+def _price_url(flavor: str) -> str:
+    return f"{reverse('set-price')}?{urlencode({'of': f'flavor:{flavor}'})}"
 
 
 def _detail(one: Saving) -> str:
@@ -140,7 +189,7 @@ def _detail(one: Saving) -> str:
             + (f"a {layout.profile} would fit" if layout.profile else "no slice fits")
             for layout in one.layouts
         )
-    return " · ".join(filter(None, (one.offering, one.member))) if one.project else ""
+    return one.offering if one.project else ""
 
 
 def _cost(usage: RatedUsage, currency: str) -> str:

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple
 
 from frontend.presenters import amounts
+from frontend.presenters.asset_links import AssetLinks
 from portal.core import money
 from quotas.costs.asset_strips import FlavorStrip, GpuStrip, NodeKey, StripPart
 from quotas.costs.assets import Asset, Holder
@@ -52,32 +53,45 @@ class Cell:
     is_zero: bool = False
 
 
+class HolderLink(NamedTuple):
+    """A project, what it costs on the node, and its GPU-hours."""
+
+    name: str
+    url: str
+    hours: str
+
+
 @dataclass(frozen=True)
 class StripLine:
     """A GPU, a node or a flavor. ``summary`` says in words what the shapes show; ``holders`` are
-    projects, that which held most first."""
+    projects, that which held most first. ``url`` leads to the flavor, or to what a GPU was as a table."""
 
     name: str
     capacity: str
     cells: Sequence[Cell]
     shapes: Sequence[Shape] = ()
     summary: str = ""
-    holders: Sequence[str] = ()
+    holders: Sequence[HolderLink] = ()
     more_holders: int = 0
+    url: str = ""
 
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """A node of a flavor with its GPUs; ``is_first`` of its flavor on the page."""
+    """A node of a flavor with its GPUs; ``is_first`` of its flavor on the page. ``node_url`` leads to the node as it is
+    now, ``flavor_url`` to its flavor, both "" where they have no page; the line's to what its GPUs were, as a table.
+    """
 
     key: NodeKey
     line: StripLine
     gpus: Sequence[StripLine] = field(default_factory=list)
     is_first: bool = False
+    node_url: str = ""
+    flavor_url: str = ""
 
 
-def flavor_lines(found: Iterable[FlavorStrip], window: Window, currency: str) -> list[StripLine]:
-    return [_flavor_line(one, window, currency) for one in found]
+def flavor_lines(found: Iterable[FlavorStrip], window: Window, currency: str, links: AssetLinks) -> list[StripLine]:
+    return [_flavor_line(one, window, currency, links) for one in found]
 
 
 def total_line(found: Sequence[FlavorStrip], currency: str) -> StripLine:
@@ -90,44 +104,50 @@ def total_line(found: Sequence[FlavorStrip], currency: str) -> StripLine:
 
 
 def node_groups(
-    strips: Iterable[GpuStrip], sums: Mapping[NodeKey, Asset], window: Window, currency: str
+    strips: Iterable[GpuStrip], sums: Mapping[NodeKey, Asset], window: Window, currency: str, links: AssetLinks
 ) -> list[NodeGroup]:
     """Return the nodes of a page, each with its GPUs, in the order of the strips."""
     gpus: dict[NodeKey, list[StripLine]] = defaultdict(list)
     for one in strips:
         key = one.asset.key
-        gpus[NodeKey(key.flavor, key.cluster, key.node)].append(_gpu_line(one, window, currency))
+        gpus[NodeKey(key.flavor, key.cluster, key.node)].append(_gpu_line(one, window, currency, links))
     found, before = [], ""
     for node, lines in gpus.items():
-        line = _asset_line(node.node, sums[node], currency)
-        found.append(NodeGroup(node, line, lines, is_first=node.flavor != before))
+        line = _asset_line(node.node, sums[node], currency, links)
+        is_first = node.flavor != before
+        found.append(NodeGroup(node, line, lines, is_first, links.node(node), links.flavor(node.flavor)))
         before = node.flavor
     return found
 
 
-def _gpu_line(one: GpuStrip, window: Window, currency: str) -> StripLine:
+def _gpu_line(one: GpuStrip, window: Window, currency: str, links: AssetLinks) -> StripLine:
     asset = one.asset
-    return _asset_line(asset.key.name, asset, currency, shapes(one.parts, window, Fraction(1), asset.holders))
+    return _asset_line(asset.key.name, asset, currency, links, shapes(one.parts, window, Fraction(1), asset.holders))
 
 
-def _asset_line(name: str, asset: Asset, currency: str, drawn: Sequence[Shape] = ()) -> StripLine:
+def _asset_line(name: str, asset: Asset, currency: str, links: AssetLinks, drawn: Sequence[Shape] = ()) -> StripLine:
     projects: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for holder, usage in asset.holders.items():
         projects[holder.team, holder.project] += usage.gpu_hours
     ordered = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
-    words = [f"{team} / {project}: {money.text(hours, HOURS_PLACES)} h" for (team, project), hours in ordered]
-    words, more = words[:MAX_PROJECTS], max(0, len(words) - MAX_PROJECTS)
-    return _line(name, asset.parts, currency, drawn, words, more, is_known=asset.is_capacity_known)
+    holders = [
+        HolderLink(f"{team} / {project}", links.project(project, asset.key.node), money.text(hours, HOURS_PLACES))
+        for (team, project), hours in ordered[:MAX_PROJECTS]
+    ]
+    line = _line(name, asset.parts, currency, drawn, is_known=asset.is_capacity_known)
+    more = max(0, len(ordered) - MAX_PROJECTS)
+    return replace(line, holders=holders, more_holders=more, url=links.intervals(asset.key))
 
 
-def _flavor_line(one: FlavorStrip, window: Window, currency: str) -> StripLine:
+def _flavor_line(one: FlavorStrip, window: Window, currency: str, links: AssetLinks) -> StripLine:
     by_time: dict[datetime, Fraction] = defaultdict(Fraction)
     for part in one.parts:
         by_time[part.start] += part.gpus if part.category in TITLES else 0
     highest = max(by_time.values(), default=Fraction(0))
     drawn = shapes(one.parts, window, highest) if highest else ()
     name = one.key.flavor or "not offered"
-    return _line(name, one.sums, currency, drawn, is_known=one.is_capacity_known)
+    line = _line(name, one.sums, currency, drawn, is_known=one.is_capacity_known)
+    return replace(line, url=links.flavor(one.key.flavor))
 
 
 def _line(
@@ -135,8 +155,6 @@ def _line(
     sums: Mapping[Category, RatedUsage],
     currency: str,
     drawn: Sequence[Shape] = (),
-    holders: Sequence[str] = (),
-    more_holders: int = 0,
     *,
     is_known: bool,
 ) -> StripLine:
@@ -157,8 +175,6 @@ def _line(
         summary=", ".join(
             f"{cell.title.lower()} {cell.hours} h" for cell in cells if cell.hours != UNKNOWN and not cell.is_zero
         ),
-        holders=holders,
-        more_holders=more_holders,
     )
 
 

@@ -8,7 +8,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import costs_sections, fleet_hours, strips
+from frontend.presenters import asset_links, costs_sections, flavor_steps, fleet_hours, strip_axis, strips
+from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -70,17 +71,20 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
     number = min(_page(request.GET.get("page", "")), max(1, -(-len(keys) // PAGE_SIZE)))
     shown = keys[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
     found = asset_strips.of_nodes(request.user, shown, window, now)
+    links = asset_links.read({"window": given["window"], "timezone": str(zone)}, [key.node for key in shown])
     query = {name: value for name, value in given.items() if value}
     rest = {"window": given["window"], "timezone": str(zone), "aggregate": "node", "filter": _as_text(given)}
     return {
         "window": window,
         "until": max(window.start, min(window.end, now)),
         "capacity_since": fleet_hours.recorded_since(window.start),
-        "flavors": None if flavors is None else strips.flavor_lines(flavors, window, currency),
+        "flavors": None if flavors is None else strips.flavor_lines(flavors, window, currency, links),
+        "flavor_steps": flavor_steps.table(flavors or (), window, calendar),
         "total": strips.total_line(flavors, currency) if flavors else None,
         "titles": strips.TITLES,
         "box": (strips.WIDTH, strips.HEIGHT),
-        "nodes": strips.node_groups(found, asset_strips.node_sums(found), window, currency),
+        "axis": strip_axis.ticks(window, calendar),
+        "nodes": strips.node_groups(found, asset_strips.node_sums(found), window, currency, links),
         "node_count": len(keys),
         "has_clusters": len({key.cluster for key in keys}) > 1,
         "is_sorted": is_sorted,
@@ -89,7 +93,7 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
         "previous": urlencode({**query, "page": number - 1}) if number > 1 else "",
         "next": urlencode({**query, "page": number + 1}) if number * PAGE_SIZE < len(keys) else "",
         "is_filtered": bool(given["flavor"] or given["node"]),
-        "rest": urlencode({name: value for name, value in rest.items() if value}),
+        "curl": curl(f"{REST}/assets?{urlencode({name: value for name, value in rest.items() if value})}"),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -9,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import costs_sections, fleet_hours
+from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -58,6 +60,8 @@ def fleet(request: PageRequest) -> HttpResponse:
         "fleet_lines": None if hours is None else fleet_hours.lines(hours),
         "stranded": fleet_hours.stranded(hours or ()),
         "capacity_since": fleet_hours.recorded_since(span.start),
+        "titles": fleet_hours.TITLES,
+        "curl": curl(f"{REST}/assets?{urlencode({'window': window, 'timezone': str(calendar.zone)})}"),
     }
     return show(request, "frontend/costs_fleet.html", context)
 

@@ -22,6 +22,7 @@ from allocations.requests.pod_use import pods_now
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import my_cost as shown
 from frontend.presenters.allocations import cards
+from frontend.presenters.costs_address import CostsAddress, curl
 from frontend.presenters.costs_filters import narrowed
 from portal.core import clock
 from portal.core.errors import NotVisible
@@ -51,6 +52,7 @@ def mine(request: PageRequest) -> HttpResponse:
         "month": _month(request, {"member": request.user.username}, now),
         "running": shown.running(found, at_end),
         "more_url": _costs_url({"window": MONTH, "aggregate": "allocation"}, {"member": request.user.username}),
+        **_rest({"member": request.user.username}, "allocation"),
     }
     return show(request, "frontend/my_cost.html", context, partial="part")
 
@@ -109,7 +111,7 @@ def _scope(request: PageRequest, named: Mapping[str, str], context: Mapping[str,
         )
         for key in ("member", "offering")
     ]
-    found = {"month": _month(request, named, now), "tables": tables, **context}
+    found = {"month": _month(request, named, now), "tables": tables, **_rest(named, "member,offering"), **context}
     return show(request, "frontend/my_cost.html", found, partial="part")
 
 
@@ -174,6 +176,19 @@ def _costs_url(query: Mapping[str, str], named: Mapping[str, str]) -> str:
     except ValueError:  # a quotation mark in a name
         return ""
     return f"{reverse('costs')}?{urlencode({**query, 'filter': where})}"
+
+
+def _rest(named: Mapping[str, str], by: str) -> dict[str, str]:
+    """Return the request of REST for the month of what is named, and its address as CSV; nothing if no filter can have
+    a name.
+    """
+    try:
+        where = narrowed(EVERYTHING, list(named.items()))
+    except ValueError:  # a quotation mark in a name
+        return {}
+    asked = {"window": MONTH, "timezone": timezone.get_current_timezone_name(), "aggregate": by, "filter": where}
+    address = CostsAddress(asked)
+    return {"curl": curl(address.rest()), "csv": address.rest("/export")}
 
 
 def _stamp(moment: datetime) -> str:

@@ -10,10 +10,12 @@ from allocations.queues import jobs
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import savings as presenter
+from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
+from quotas.catalog.models import Node
 from quotas.costs import windows
 from quotas.costs.calendar import Calendar
 from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, Savings, visible_savings
@@ -28,23 +30,34 @@ def savings(request: PageRequest) -> HttpResponse:
     any window of REST.
     """
     window, hours = request.GET.get("window") or "7d", request.GET.get("idle_hours") or str(IDLE_HOURS)
+    rest = {"window": window, "idle_hours": hours, "timezone": timezone.get_current_timezone_name()}
     context: dict[str, object] = {
         "window": window,
         "windows": with_chosen(window, WINDOWS),
         "idle_hours": hours,
         "max_idle_hours": MAX_IDLE_HOURS,
-        "rest": urlencode({"window": window, "idle_hours": hours, "timezone": timezone.get_current_timezone_name()}),
+        "curl": curl(f"{REST}/savings?{urlencode(rest)}"),
     }
     try:
         found = _found(request, window, hours)
     except Invalid as problem:
         return show(request, "frontend/savings.html", {**context, "problem": problem}, status=problem.status)
-    ids = [one.holder_id for one in found.found if one.holder_id]
-    rows = selectors.visible(request.user).filter(pk__in=ids) if ids else ()
-    own = jobs.rows(access.visible_projects(request.user)).filter(facts__job__uid__in=list(map(str, ids)))
-    job_ids = [one.uid for one in jobs.read(own)] if ids else []
-    groups = presenter.groups(found, rows, access.permissions_of(request.user), job_ids)
+    groups = presenter.groups(found, _reader(request, window, found))
     return show(request, "frontend/savings.html", {**context, "groups": groups, "span": found.window})
+
+
+def _reader(request: PageRequest, window: str, found: Savings) -> presenter.Reader:
+    ids = [one.holder_id for one in found.found if one.holder_id]
+    own = jobs.rows(access.visible_projects(request.user)).filter(facts__job__uid__in=list(map(str, ids)))
+    on = {gpu.node for one in found.found for gpu in one.gpus}
+    return presenter.Reader(
+        address={"window": window, "timezone": timezone.get_current_timezone_name()},
+        may=access.permissions_of(request.user),
+        rows={row.pk: row for row in selectors.visible(request.user).filter(pk__in=ids)} if ids else {},
+        jobs={one.uid: one.name for one in jobs.read(own)} if ids else {},
+        nodes=set(Node.objects.filter(name__in=on).values_list("cluster", "name")) if on else (),
+        may_set_prices=access.can(request.user, "price.manage", None),
+    )
 
 
 def _found(request: PageRequest, window: str, hours: str) -> Savings:

@@ -27,6 +27,7 @@ from quotas.metering.hours import DAY
 from quotas.metering.models import HoldUse, UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.rolled_up import Detail
+from quotas.metering.stranded_gpus import StrandedGpu
 
 IDLE_HOURS, MAX_IDLE_HOURS = 4, 720
 MAX_DAYS = 92
@@ -200,7 +201,10 @@ def _stranded(fleet: FleetCosts | None, prices: PriceList, now: datetime) -> Ite
             sums[part.flavor] += fleet_costs.usage(part)
             clusters[part.flavor] = part.cluster
     layouts: dict[str, list[Layout]] = defaultdict(list)
-    for one in stranded_gpus.current():
+    on: dict[str, list[StrandedGpu]] = defaultdict(list)
+    for gpu in (found := stranded_gpus.each()):
+        on[gpu.flavor].append(gpu)
+    for one in stranded_gpus.by_profile(found):
         layouts[one.flavor].append(Layout(one.profile, one.gpus, one.count))
     for flavor in sorted({*sums, *layouts}):
         price = rating.rate_at(prices.rates.get(flavor, ()), now)
@@ -212,4 +216,5 @@ def _stranded(fleet: FleetCosts | None, prices: PriceList, now: datetime) -> Ite
             usage=sums[flavor] if fleet else None,
             per_hour=None if price is None else gpus * price,
             layouts=layouts.get(flavor, ()),
+            gpus=on.get(flavor, ()),
         )

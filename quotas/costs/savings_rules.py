@@ -16,6 +16,7 @@ from uuid import UUID
 
 from quotas.costs.calendar import ONE_DAY, Calendar, Weekday
 from quotas.costs.rating import RatedUsage, Window
+from quotas.metering.stranded_gpus import StrandedGpu
 
 NIGHT, MORNING = time(20), time(6)
 WEEKEND = (Weekday.SATURDAY, Weekday.SUNDAY)
@@ -45,7 +46,7 @@ class Saving:
 
     ``usage`` is that of the window; None if too much of it is not rolled up. ``per_hour`` is what it costs now, None
     without a price or if it is over. ``holder_id`` is an allocation's, or a queued Job's if ``member`` is empty.
-    ``layouts`` are what is stranded now, by the slice that would fit.
+    ``layouts`` are what is stranded now, by the slice that would fit, and ``gpus`` the GPUs on which it is.
     """
 
     kind: SavingKind
@@ -60,6 +61,7 @@ class Saving:
     since: datetime | None = None
     per_hour: Fraction | None = None
     layouts: Sequence[Layout] = ()
+    gpus: Sequence[StrandedGpu] = ()
 
 
 class PodUse(NamedTuple):

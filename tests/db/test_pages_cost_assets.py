@@ -4,19 +4,25 @@ thousand nodes as of one.
 
 import re
 from fractions import Fraction
+from html import unescape
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from frontend.presenters import flavor_steps
+from frontend.presenters.strip_axis import ticks
 from portal.core import clock
 from quotas.catalog.models import Flavor
 from quotas.costs import asset_strips, rollups
+from quotas.costs.calendar import UTC_CALENDAR, Calendar, zone
 from quotas.costs.filters import EVERYTHING
 from quotas.costs.rating import Window
+from quotas.metering.models import UsageInterval
 from quotas.metering.units import GPU, FoundUnit, Unit
 from tests.support.capacity import GPUS, RESOURCES, hold_gpu, offer, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
+from tests.support.fleet import allocate
 from tests.support.fleet import fleet as make_fleet
 from tests.support.pages import browser_of, text
 from tests.support.people import client, person
@@ -117,7 +123,119 @@ def test_the_shapes_of_a_strip_cover_it_without_overlap(auditor):
 def test_a_strip_says_who_held_the_gpu(auditor):
     page = text(browser_of(auditor).get(f"{PAGE}?{WINDOW}"))
     assert "<title>language / vision-train: 2.36 GPU-hours</title>" in page
-    assert "vision / vision-train: 1.71 h" in page
+    assert ">vision / vision-train</a>: 1.71 h" in page
+
+
+@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/local/h100-0"])
+def test_flavors_nodes_gpus_and_projects_lead_to_their_pages(auditor, path):
+    browser = browser_of(auditor)
+    _, _, shown = text(browser.get(f"{path}?{WINDOW}")).partition('<ul class="legend">')
+    links = set(re.findall(r"<a href=\"([^\"#]+)", shown.partition("</main>")[0]))
+    assert {"/flavors/h100", "/fleet/nodes/local/h100-0"} <= links
+    assert any(link.startswith("/costs?") and "project" in link for link in links)
+    assert {link: browser.get(unescape(link)).status_code for link in links} == dict.fromkeys(links, 200)
+
+
+def test_a_node_that_is_known_from_the_ledger_alone_has_its_times_and_no_link_to_itself(auditor):
+    record_nodes(1)
+    browser = browser_of(auditor)
+    _, other = browser.get(f"{PAGE}?{WINDOW}").context["nodes"]
+    assert (other.line.name, other.node_url) == ("h100-000", "")
+    assert browser.get(other.line.url).status_code == 200
+    assert browser.get(f"{PAGE}/local/nowhere").status_code == 404
+
+
+def times_of(user, query=f"{WINDOW}&gpu=gpu-0"):
+    return browser_of(user).get(f"{PAGE}/local/h100-0?{query}").context
+
+
+def test_the_times_of_a_gpu_are_a_table(auditor):
+    rows = times_of(auditor)["rows"]
+    held = [(row.start, row.end, row.gpus, row.team) for row in rows if row.category == "Held"]
+    assert held == [(hour(1), hour(5), "0.43", "vision"), (hour(2), hour(7.5), "0.43", "language")]
+    assert [(row.start, row.end) for row in rows if row.category == "Idle" and row.gpus == "1.00"] == [
+        (hour(0), hour(1)),
+        (hour(7.5), hour(10)),
+    ]
+
+
+def test_the_times_of_a_gpu_add_up_to_its_gpu_hours(auditor):
+    context = times_of(auditor)
+    [line] = context["groups"][0].gpus
+    parts = [one.part for one in context["times"]]
+    assert two_places(sum(float(one.gpus) * (one.end - one.start).total_seconds() / 3600 for one in parts)) == "10.00"
+    assert line.capacity == "10.00"
+
+
+def test_who_held_a_gpu_is_named_and_leads_to_the_intervals(auditor, project):
+    row = allocate(person(project.team), project, name="train")
+    UsageInterval.objects.filter(team="language").update(holder_id=row.pk)
+    found = {(one.holder, one.url) for one in times_of(auditor)["rows"] if one.team == "language"}
+    assert found == {("vision-train / train", f"/costs/allocations/{row.pk}")}
+
+
+def test_many_times_are_paged(auditor):
+    for n in range(120):
+        hold_gpu("gpu-1-mig-1g10gb-19-0", 7 + n / 60, 7 + (n + 0.5) / 60, gpu_share=Fraction(1, 7))
+    first = times_of(auditor, WINDOW)
+    assert (len(first["rows"]), first["times"].first, first["times"].is_part) == (100, 1, True)
+    assert first["times"].next.endswith("page=2")
+
+
+def test_the_page_of_a_node_takes_as_many_statements_with_many_times(auditor):
+    browser, counts = browser_of(auditor), []
+    for number in (1, 20):
+        for n in range(number):
+            hold_gpu(f"gpu-1-mig-1g10gb-19-{number}", 7 + n / 60, 7 + (n + 0.5) / 60, gpu_share=Fraction(1, 7))
+        browser.get(f"{PAGE}/local/h100-0?{WINDOW}")
+        with CaptureQueriesContext(connection) as statements:
+            browser.get(f"{PAGE}/local/h100-0?{WINDOW}")
+        counts.append(len(statements))
+    assert counts[0] == counts[1]
+
+
+def test_the_strips_of_flavors_are_a_table_too(auditor):
+    context = browser_of(auditor).get(f"{PAGE}?window=2026-11-01,2026-11-04&flavor=l40s").context
+    [line] = context["flavors"]
+    rows = context["flavor_steps"].rows
+    assert {row.start for row in rows} == {hour(0)}
+    assert sum(float(dict(row.hours)["Held"]) for row in rows) == pytest.approx(float(line.cells[0].hours), abs=0.01)
+    by_hour = browser_of(auditor).get(f"{PAGE}?{WINDOW}&flavor=l40s").context["flavor_steps"]
+    assert (by_hour.word, [row.start for row in by_hour.rows]) == ("hour", [hour(n) for n in range(10)])
+
+
+def test_a_long_table_of_flavors_ends_and_says_so(auditor, monkeypatch):
+    monkeypatch.setattr(flavor_steps, "MAX_ROWS", 3)
+    page = text(browser_of(auditor).get(f"{PAGE}?{WINDOW}&flavor=l40s"))
+    assert "These are the first 3 rows. 7 more are not shown" in page
+
+
+def test_a_strip_has_an_axis_of_hours_of_a_day_and_of_days_of_a_month():
+    assert [(one.label, one.x) for one in ticks(DAY, UTC_CALENDAR)][:3] == [
+        ("2 Nov", 0),
+        ("04:00", 16.67),
+        ("08:00", 33.33),
+    ]
+    month = [one.label for one in ticks(Window(hour(-24), hour(29 * 24)), UTC_CALENDAR)]
+    assert month == ["1 Nov", "8 Nov", "15 Nov", "22 Nov", ""]
+
+
+def test_the_axis_is_of_the_readers_time_zone():
+    tokyo = Calendar(zone("Asia/Tokyo"))
+    week = ticks(Window(hour(0), hour(7 * 24)), tokyo)
+    assert (week[0].label, week[0].x) == ("3 Nov", round(100 * 15 / 168, 2))
+    assert [one.label for one in ticks(DAY, tokyo)][:4] == ["12:00", "16:00", "20:00", "3 Nov"]
+
+
+def test_the_axis_has_few_ticks_for_any_time():
+    for hours in (2, 5, 24, 25, 48, 7 * 24, 30 * 24, 31 * 24, 92 * 24):
+        assert 2 <= len(ticks(Window(hour(0.3), hour(0.3 + hours)), UTC_CALENDAR)) <= 8
+
+
+def test_every_strip_has_the_axis(auditor):
+    page = text(browser_of(auditor).get(f"{PAGE}?{WINDOW}"))
+    assert page.count('role="img"') == page.count('<use href="#axis-lines"/>') == 4
+    assert ">04:00</text>" in page
 
 
 def test_only_platform_staff_see_the_page(auditor, team):

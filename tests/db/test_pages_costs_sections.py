@@ -1,12 +1,16 @@
 """The pages of costs as one product: sections by role, links between them, the reader's days, and what has no price."""
 
 import re
+import shlex
 from datetime import UTC, datetime
 from html import unescape
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.contrib.staticfiles import finders
 from django.test import Client
+from django.utils.html import escape
 
 from portal.core import clock, heartbeat
 from quotas.costs import bills
@@ -14,7 +18,7 @@ from tests.support.capacity import RESOURCES, record
 from tests.support.fleet import PRICES, allocate
 from tests.support.fleet import fleet as make_fleet
 from tests.support.pages import browser_of, held, text
-from tests.support.people import person
+from tests.support.people import client, person
 from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
@@ -179,3 +183,48 @@ def test_a_cost_whose_bill_is_not_known_is_not_said_to_have_no_price(member, pro
     assert (line.row.total, line.missing, page.context["table"].missing) == (None, "not known yet", "not known yet")
     assert "A bill or a fixed cost is not known yet" in text(page)
     assert "not priced" not in text(page)
+
+
+OF_MEMBERS = [
+    "/costs",
+    "/costs/savings?window=30d",
+    "/costs/mine",
+    "/teams/vision/costs",
+    "/projects/vision-train/costs",
+]
+FOR_AUDITORS = ["/costs/fleet?window=24h", "/costs/assets?flavor=h100", "/costs/assets/local/h100-0?window=today"]
+
+
+@pytest.mark.parametrize("path", [*OF_MEMBERS, *FOR_AUDITORS])
+def test_the_api_request_of_a_page_is_one_that_its_reader_may_send(member, project, path):
+    held(allocate(member, project), hours=1)
+    user = member if path in OF_MEMBERS else person(platform_role="auditor")
+    page = browser_of(user).get(path)
+    command = page.context["curl"]
+    assert escape(command) in text(page)
+    assert '-H "Authorization: Bearer $GPU_PORTAL_TOKEN"' in command
+    address = urlsplit(shlex.split(command)[-1])
+    assert client(user).get(f"{address.path}?{address.query}").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/costs/mine", "/teams/vision/costs", "/projects/vision-train/costs"])
+def test_a_month_is_there_as_csv(member, project, path):
+    row = held(allocate(member, project), hours=1)
+    page = browser_of(member).get(path)
+    assert f'href="{escape(page.context["csv"])}" download' in text(page)
+    lines = browser_of(member).get(page.context["csv"]).getvalue().decode().splitlines()
+    assert lines[1].split(",")[2] == (str(row.pk) if path == "/costs/mine" else member.username)
+
+
+def test_the_parts_of_the_fleet_are_told_apart_by_patterns_that_a_legend_names():
+    record(RESOURCES, 0)
+    browser = browser_of(person(platform_role="auditor"))
+    with clock.frozen(hour(60)):
+        page = text(browser.get("/costs/fleet?window=2026-11-03,2026-11-05"))
+    _, _, legend = page.partition('<ul class="legend">')
+    words = re.findall(r"</svg> (\w+)</li>", legend.partition("</ul>")[0])
+    assert words == ["Held", "Unmanaged", "Unavailable", "Stranded", "Idle", "Variance"]
+    styles = Path(str(finders.find("frontend/css/assets.css"))).read_text(encoding="utf-8")
+    fills = dict(re.findall(r'\[data-part="(\w+)"\] \{ fill: url\("#(\w+)"\)', styles))
+    assert set(fills) == {"unmanaged", "unavailable", "stranded", "variance"}
+    assert set(fills.values()) <= set(re.findall(r'<pattern id="(\w+)"', page))

@@ -31,6 +31,7 @@ FOR_STAFF = (
     "/costs?window=30d&aggregate=team&idle=separate",
     "/costs/assets?window=7d",
     "/costs/assets?window=30d&sort=idle",
+    "/costs/assets/local/h100-0?window=30d",
     "/costs/fleet",
     "/costs/proof",
     "/costs/proof?failing=1",
