@@ -21,9 +21,10 @@ from deploy.local.token import LIFE_S
 
 GO = {"GOGC": "400"}
 """Memory is plentiful here and processors are few: Go collects garbage a quarter as often as by default."""
-FEW_JOINS = {"PGOPTIONS": "-c join_collapse_limit=3"}
+PLANNER = {"PGOPTIONS": "-c join_collapse_limit=3 -c plan_cache_mode=force_generic_plan"}
 """The queries of worker and watcher begin with the table that is filtered and go on along foreign keys. That order is
-good as it is written, and planning one with nine tables takes longer than running it.
+good as it is written, and planning one with nine tables takes longer than running it. A plan that is kept serves for
+all values: they are keys.
 """
 
 
@@ -115,12 +116,12 @@ def portal(home: Home) -> tuple[Row, ...]:
         Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env | _named("web")),
         Row("worker", _python(*celery, "worker", "--loglevel=INFO"),
             probes.log_says("worker", " ready."), ("seed", "token", "kueue"),
-            env=env | _named("worker") | FEW_JOINS),
+            env=env | _named("worker") | PLANNER),
         Row("beat", _python(*celery, "beat", "--loglevel=INFO", f"--schedule={schedule}"),
             probes.log_says("beat", "beat: Starting"), ("seed",), env=env | _named("beat")),
         Row("watcher", _python("manage", "watch"),
             probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"),
-            env=env | _named("watcher") | FEW_JOINS),
+            env=env | _named("watcher") | PLANNER),
         Row("seed-quotas", _python("manage", "seed_quotas"), None, ("watcher", "worker"), env=env),
         *history,
     )  # fmt: skip

@@ -6,6 +6,7 @@ convert each value to the declared type of its parameter.
 
 import hashlib
 import re
+import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
@@ -18,8 +19,10 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 _PARAMETER = re.compile("%s|%%")
-_prepared: WeakKeyDictionary[psycopg.Connection[Any], set[str]] = WeakKeyDictionary()
-"""Names of the statements that a connection has."""
+PLANNED_FOR_S = 60
+"""A plan of a small table is none for a large one, and PostgreSQL plans anew only after an ANALYZE."""
+_prepared: WeakKeyDictionary[psycopg.Connection[Any], dict[str, float]] = WeakKeyDictionary()
+"""When each statement of a connection was prepared, by name, by the monotonic clock."""
 
 
 class _Statement(NamedTuple):
@@ -45,11 +48,14 @@ def execute(cursor: CursorWrapper, sql: str, parameters: Sequence[Any], types: t
         return
     statement = _statement(sql, types)
     raw: psycopg.Connection[Any] = connection.connection
-    names = _prepared.setdefault(raw, set())
-    if statement.name not in names:
-        with connection.wrap_database_errors:
+    prepared, now = _prepared.setdefault(raw, {}), time.monotonic()
+    with connection.wrap_database_errors:
+        if statement.name in prepared and prepared[statement.name] < now - PLANNED_FOR_S:
+            raw.execute(f"DEALLOCATE {statement.name}".encode())
+            del prepared[statement.name]
+        if statement.name not in prepared:
             raw.execute(statement.prepare.encode())
-        names.add(statement.name)
+            prepared[statement.name] = now
     cursor.execute(statement.execute, parameters)
 
 

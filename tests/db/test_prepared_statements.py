@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.utils import DataError
 from django.test.utils import CaptureQueriesContext
 
-from portal.core import clock, heartbeat
+from portal.core import clock, heartbeat, prepared_statements
 from portal.core.models import Heartbeat
 from portal.core.query_templates import QueryTemplate, without_parameters
 from portal.core.reading import Columns, read_tables
@@ -43,6 +43,14 @@ def test_a_new_connection_prepares_it_again(read):
     read()
     connection.close()
     assert prepared() == {}
+    assert read() == [[["worker"]]]
+    assert list(prepared().values()) == [1]
+
+
+def test_it_is_planned_anew_after_a_while(read, monkeypatch):
+    connection.close()
+    read()
+    monkeypatch.setattr(prepared_statements, "PLANNED_FOR_S", -1)
     assert read() == [[["worker"]]]
     assert list(prepared().values()) == [1]
 
