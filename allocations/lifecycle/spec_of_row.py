@@ -1,6 +1,6 @@
 """Converts between rows and specs."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,11 @@ from allocations.domain.held_time import AllocationTime, HeldTime
 from allocations.domain.objects import ResolvedSpec
 from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
+from portal.core.any_of import AnyOf
+from portal.core.query_templates import QueryTemplate
+from portal.core.reading import Rows, read_tables
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Offering
 
 COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not in ("project", "offering"))
 DOCUMENTS = tuple((each.name, each.type) for each in fields_of(AllocationSpec) if hasattr(each.type, "from_json"))
@@ -26,6 +31,38 @@ _KEPT = "_kept_spec"
 def rows() -> QuerySet[Allocation]:
     """Return the allocations with the relations that ``resolved_spec`` needs, in one query."""
     return Allocation.objects.select_related("project__team__department", "offering__flavor", "requested_by")
+
+
+def with_relations(found: QuerySet[Allocation]) -> list[Allocation]:
+    """Return the allocations with the relations of ``rows``, each of them read once and not with each allocation; two
+    queries, for many allocations.
+    """
+    listed = list(found)
+    if not listed:
+        return []
+    projects, offerings, people = read_tables(
+        *_RELATIONS.of(
+            projects=list({row.project_id for row in listed}),
+            offerings=list({row.offering_id for row in listed}),
+            people=list({row.requested_by_id for row in listed}),
+        )
+    )
+    project_of, offering_of, person_of = ({one.pk: one for one in each} for each in (projects, offerings, people))
+    for row in listed:
+        row.project, row.offering = project_of[row.project_id], offering_of[row.offering_id]
+        row.requested_by = person_of[row.requested_by_id]
+    return listed
+
+
+def _relations(projects: Collection[int], offerings: Collection[int], people: Collection[int]) -> list[Rows]:
+    return [
+        Rows(Project.objects.filter(AnyOf("id", projects)).select_related("team__department").order_by()),
+        Rows(Offering.objects.filter(AnyOf("id", offerings)).select_related("flavor").order_by()),
+        Rows(User.objects.filter(AnyOf("id", people)).order_by()),
+    ]
+
+
+_RELATIONS = QueryTemplate(_relations, projects=list[int], offerings=list[int], people=list[int])
 
 
 def of_names(found: QuerySet[Allocation]) -> QuerySet[Allocation]:

@@ -12,7 +12,7 @@ from quotas.metering import stranded_gpus
 from quotas.metering.fleet_hours import FlavorDay
 from quotas.metering.ledger_starts import capacity_recorded_since
 from quotas.metering.parts import Category
-from quotas.metering.stranded_gpus import StrandedGpus
+from quotas.metering.stranding import StrandedGpus
 
 PLACES = 2
 WIDTH = 1000

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from frontend.presenters.fleet import node_url
 from portal.core import money
-from quotas.metering.stranded_gpus import StrandedGpu
+from quotas.metering.stranding import StrandedGpu
 
 MAX_GPUS = 20
 """So many GPUs of a flavor are named."""

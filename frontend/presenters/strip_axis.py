@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from frontend.presenters.strips import WIDTH
 from quotas.costs.calendar import ONE_DAY, Calendar
 from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
 
+WIDTH = 600
+"""Units of a strip from left to right."""
 MAX_TICKS = 7
 HOURS = (1, 2, 3, 4, 6, 12)
 DAYS = (1, 2, 7, 14, 28)

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from frontend.presenters import amounts
 from frontend.presenters.asset_links import AssetLinks
+from frontend.presenters.strip_axis import WIDTH
 from portal.core import money
 from quotas.costs.asset_strips import FlavorStrip, GpuStrip, NodeKey, StripPart
 from quotas.costs.assets import Asset, Holder
 from quotas.costs.rating import RatedUsage, Window
 from quotas.metering.parts import Category
 
-WIDTH, HEIGHT = 600, 28
+HEIGHT = 28
 """The units of a strip; 28 has halves, quarters, sevenths and eighths of them nearly whole."""
 HOURS_PLACES = 2
 MAX_DAYS = 92

@@ -82,7 +82,7 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
         "flavor_steps": flavor_steps.table(flavors or (), window, calendar),
         "total": strips.total_line(flavors, currency) if flavors else None,
         "titles": strips.TITLES,
-        "box": (strips.WIDTH, strips.HEIGHT),
+        "box": (strip_axis.WIDTH, strips.HEIGHT),
         "axis": strip_axis.ticks(window, calendar),
         "nodes": strips.node_groups(found, asset_strips.node_sums(found), window, currency, links),
         "node_count": len(keys),

@@ -58,7 +58,7 @@ def node(request: PageRequest, cluster: str, name: str) -> HttpResponse:
         "capacity_since": fleet_hours.recorded_since(window.start),
         "gpus": sorted({one.asset.key.name for one in found}, key=lambda gpu: (len(gpu), gpu)),
         "titles": strips.TITLES,
-        "box": (strips.WIDTH, strips.HEIGHT),
+        "box": (strip_axis.WIDTH, strips.HEIGHT),
         "axis": strip_axis.ticks(window, calendar),
         "groups": strips.node_groups(shown, asset_strips.node_sums(shown), window, selectors.currency(), links),
         "times": times,

@@ -21,13 +21,13 @@ from quotas.costs.rates import PriceList
 from quotas.costs.rating import RatedUsage, Window
 from quotas.costs.savings_rules import Layout, PodUse, QuotaStep, Saving, SavingKind
 from quotas.limits.models import QuotaChange
-from quotas.metering import charged_intervals, stranded_gpus
+from quotas.metering import charged_intervals, stranded_gpus, stranding
 from quotas.metering.charged_intervals import Charged
 from quotas.metering.hours import DAY
 from quotas.metering.models import HoldUse, UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.rolled_up import Detail
-from quotas.metering.stranded_gpus import StrandedGpu
+from quotas.metering.stranding import StrandedGpu
 
 IDLE_HOURS, MAX_IDLE_HOURS = 4, 720
 MAX_DAYS = 92
@@ -204,7 +204,7 @@ def _stranded(fleet: FleetCosts | None, prices: PriceList, now: datetime) -> Ite
     on: dict[str, list[StrandedGpu]] = defaultdict(list)
     for gpu in (found := stranded_gpus.each()):
         on[gpu.flavor].append(gpu)
-    for one in stranded_gpus.by_profile(found):
+    for one in stranding.by_profile(found):
         layouts[one.flavor].append(Layout(one.profile, one.gpus, one.count))
     for flavor in sorted({*sums, *layouts}):
         price = rating.rate_at(prices.rates.get(flavor, ()), now)

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from quotas.costs.calendar import ONE_DAY, Calendar, Weekday
 from quotas.costs.rating import RatedUsage, Window
-from quotas.metering.stranded_gpus import StrandedGpu
+from quotas.metering.stranding import StrandedGpu
 
 NIGHT, MORNING = time(20), time(6)
 WEEKEND = (Weekday.SATURDAY, Weekday.SUNDAY)

@@ -1,39 +1,12 @@
-"""What is stranded of the fleet now, and the slice that would fit there if it were offered."""
+"""Reads what is stranded of the fleet now, and the slice that would fit there if it were offered."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from portal.core import clock
 from quotas.catalog import versions
-from quotas.metering import accounts, parts
+from quotas.metering import accounts, parts, stranding
 from quotas.metering.parts import MICROSECOND, Category
-
-
-@dataclass(frozen=True)
-class StrandedGpus:
-    """``gpus`` of a flavor that are stranded on ``count`` GPUs; ``profile`` is the slice that would fit, "" if none."""
-
-    flavor: str
-    profile: str
-    gpus: Fraction
-    count: int
-
-
-@dataclass(frozen=True)
-class StrandedGpu:
-    """``gpus`` that are stranded on one GPU, beside ``devices`` that are in use, as DRA names them. ``profile`` is the
-    slice that would fit, "" if none.
-    """
-
-    cluster: str
-    flavor: str
-    node: str
-    name: str
-    profile: str
-    gpus: Fraction
-    devices: Sequence[str]
+from quotas.metering.stranding import StrandedGpu, StrandedGpus
 
 
 def each() -> list[StrandedGpu]:
@@ -54,12 +27,4 @@ def each() -> list[StrandedGpu]:
 
 def current() -> list[StrandedGpus]:
     """Return what is stranded now, by flavor and the slice that would fit; a fixed number of queries."""
-    return by_profile(each())
-
-
-def by_profile(gpus: Iterable[StrandedGpu]) -> list[StrandedGpus]:
-    """Return the sums by flavor and the slice that would fit."""
-    found: dict[tuple[str, str], list[Fraction]] = defaultdict(list)
-    for one in gpus:
-        found[one.flavor, one.profile].append(one.gpus)
-    return [StrandedGpus(*key, sum(amounts, Fraction(0)), len(amounts)) for key, amounts in sorted(found.items())]
+    return stranding.by_profile(each())

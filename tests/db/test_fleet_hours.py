@@ -16,7 +16,7 @@ from quotas.metering import accounts, capacity, fleet_hours, foreign, stranded_g
 from quotas.metering.foreign import Start, Use
 from quotas.metering.models import DirtyHour
 from quotas.metering.parts import Category
-from quotas.metering.stranded_gpus import StrandedGpus
+from quotas.metering.stranding import StrandedGpus
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
 from tests.support import hours_by_flavor
 from tests.support.capacity import GPUS, ONE, RESOURCES, SEEN, always, hold_gpu, offer, record

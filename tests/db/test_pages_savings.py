@@ -15,7 +15,7 @@ from portal.core import clock
 from portal.core.heartbeat import beat
 from quotas.catalog.models import Flavor
 from quotas.costs.models import Price
-from quotas.metering.stranded_gpus import StrandedGpu
+from quotas.metering.stranding import StrandedGpu
 from tests.support.capacity import GPUS, RESOURCES, always, hold_gpu, record
 from tests.support.fleet import allocate
 from tests.support.fleet import fleet as make_fleet

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from allocations.domain.observed_facts import quota_facts
 from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.metering import job_reservations, ledger
 from portal.tenants.models import Project
@@ -15,17 +16,16 @@ from portal.workqueue import targets
 
 
 def allocations(cluster: str) -> set[UUID]:
-    """Return the live allocations of a cluster, in any phase, with a charged slice that has no open interval; three
+    """Return the live allocations of a cluster, in any phase, with a charged slice that has no open interval; four
     queries.
     """
     snapshots = mirror.of_holds(cluster)
     claims = {one.allocation for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceClaim")}
     quotas = (one for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceQuota"))
     listed = {name for quota in quotas for name in quota_facts(quota).get("slices", ())}
-    live = spec_of_row.rows().filter(project__cluster=cluster, ended_at=None)
-    return ledger.with_missing_intervals(
-        live.filter(project__namespace__in=snapshots, name__in=claims | listed), snapshots
-    )
+    live = Allocation.objects.filter(project__cluster=cluster, ended_at=None)
+    charged = live.filter(project__namespace__in=snapshots, name__in=claims | listed).order_by()
+    return ledger.with_missing_intervals(spec_of_row.with_relations(charged), snapshots)
 
 
 def jobs(cluster: str) -> set[tuple[str, str]]:
