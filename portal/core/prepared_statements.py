@@ -4,7 +4,6 @@ For a join of several tables that takes longer than to read its few rows. SQL's 
 convert each value to the declared type of its parameter.
 """
 
-import hashlib
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -21,14 +20,20 @@ from django.db.backends.utils import CursorWrapper
 _PARAMETER = re.compile("%s|%%")
 PLANNED_FOR_S = 60
 """A plan of a small table is none for a large one, and PostgreSQL plans anew only after an ANALYZE."""
-_prepared: WeakKeyDictionary[psycopg.Connection[Any], dict[str, float]] = WeakKeyDictionary()
-"""When each statement of a connection was prepared, by name, by the monotonic clock."""
+_numbers = count(1)
 
 
-class _Statement(NamedTuple):
+class _Prepared(NamedTuple):
+    """The name of a prepared statement, and when it was prepared, by the monotonic clock."""
+
     name: str
-    prepare: str
-    execute: str
+    at: float
+
+
+_prepared: WeakKeyDictionary[psycopg.Connection[Any], dict[tuple[str, tuple[str, ...]], _Prepared]] = (
+    WeakKeyDictionary()
+)
+"""The statements of each connection, by their text and the types of their parameters."""
 
 
 def types_of(parts: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
@@ -42,27 +47,36 @@ def types_of(parts: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 
 
 def execute(cursor: CursorWrapper, sql: str, parameters: Sequence[Any], types: tuple[str, ...] | None) -> None:
-    """Execute a statement with ``%s`` for each parameter. If their types in PostgreSQL are given, it is prepared."""
+    """Execute a statement with ``%s`` for each parameter.
+
+    If their types in PostgreSQL are given, it is prepared, in one round trip with its first execution; one that fails
+    is prepared anew the next time.
+    """
     if types is None or not settings.PREPARED_STATEMENTS:
         cursor.execute(sql, parameters)
         return
-    statement = _statement(sql, types)
-    raw: psycopg.Connection[Any] = connection.connection
-    prepared, now = _prepared.setdefault(raw, {}), time.monotonic()
-    with connection.wrap_database_errors:
-        if statement.name in prepared and prepared[statement.name] < now - PLANNED_FOR_S:
-            raw.execute(f"DEALLOCATE {statement.name}".encode())
-            del prepared[statement.name]
-        if statement.name not in prepared:
-            raw.execute(statement.prepare.encode())
-            prepared[statement.name] = now
-    cursor.execute(statement.execute, parameters)
+    of_connection = _prepared.setdefault(connection.connection, {})
+    known, now = of_connection.pop((sql, types), None), time.monotonic()
+    steps = []
+    if known is None or known.at < now - PLANNED_FOR_S:
+        if known is not None:
+            steps.append(f"DEALLOCATE {known.name}")
+        # A new name: whether one exists that was prepared by a statement that failed is not known.
+        known = _Prepared(f"portal_{next(_numbers)}", now)
+        steps.append(f"PREPARE {known.name} {_in_parentheses(types)} AS {_numbered(sql)}")
+    steps.append(f"EXECUTE {known.name} {_in_parentheses(['%s'] * len(types))}")
+    cursor.execute("; ".join(steps), parameters)
+    for _ in steps[1:]:
+        cursor.nextset()
+    of_connection[sql, types] = known
+
+
+def _in_parentheses(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)})" if parts else ""
 
 
 @lru_cache(maxsize=1024)
-def _statement(sql: str, types: tuple[str, ...]) -> _Statement:
+def _numbered(sql: str) -> str:
+    """Return the statement with numbers for its parameters."""
     numbers = count(1)
-    text = _PARAMETER.sub(lambda found: "%" if found.group() == "%%" else f"${next(numbers)}", sql)
-    name = f"portal_{hashlib.sha256(repr((text, types)).encode()).hexdigest()[:16]}"
-    declared, values = (f"({', '.join(each)})" if types else "" for each in (types, ["%s"] * len(types)))
-    return _Statement(name, f"PREPARE {name} {declared} AS {text}", f"EXECUTE {name} {values}")
+    return _PARAMETER.sub(lambda found: "%%" if found.group() == "%%" else f"${next(numbers)}", sql)

@@ -176,7 +176,7 @@ def test_labels_are_typed_as_pairs_and_shown_on_the_page(fleet, browser):
     assert "app=train, stage=prod" in text(response)
 
 
-@pytest.mark.parametrize(("labels", "words"), [("app", "Write key=value"), ("app=-", "not a valid value of the label app")])
+@pytest.mark.parametrize(("labels", "words"), [("app", "Write key=value"), ("app=-", "not a valid value")])
 def test_labels_that_cannot_be_are_said_at_their_field(fleet, browser, labels, words):
     response = browser.post("/request", form(browser, labels=labels))
     assert response.status_code == 400
