@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 
 AGGREGATED = "SELECT (SELECT coalesce(json_agg("
 """How the statements of ``portal.core.reading`` begin: each value is the array of a table's rows."""
@@ -24,9 +24,12 @@ class Reads:
 
 @contextmanager
 def counted() -> Iterator[Reads]:
-    """Count the statements of the block and, by running each SELECT again at its end, the rows that they read."""
+    """Count the statements of the block and, by running each SELECT again at its end, the rows that they read.
+
+    Statements are sent whole, since one that is prepared does not say what it reads.
+    """
     found = Reads()
-    with CaptureQueriesContext(connection) as captured:
+    with override_settings(PREPARED_STATEMENTS=False), CaptureQueriesContext(connection) as captured:
         yield found
     statements = [query["sql"] for query in captured.captured_queries]
     found.statements = len(statements)
