@@ -11,9 +11,13 @@ from frontend.presenters import amounts
 from frontend.presenters.asset_links import AssetLinks
 from frontend.presenters.strip_axis import WIDTH
 from portal.core import money
+from portal.core.errors import Invalid
+from quotas.costs import windows
 from quotas.costs.asset_strips import FlavorStrip, GpuStrip, NodeKey, StripPart
 from quotas.costs.assets import Asset, Holder
+from quotas.costs.calendar import Calendar
 from quotas.costs.rating import RatedUsage, Window
+from quotas.metering.hours import DAY
 from quotas.metering.parts import Category
 
 HEIGHT = 28
@@ -89,6 +93,14 @@ class NodeGroup:
     is_first: bool = False
     node_url: str = ""
     flavor_url: str = ""
+
+
+def parse_window(text: str, now: datetime, calendar: Calendar) -> Window:
+    """Return a window as REST takes it. Raises Invalid, also for one above MAX_DAYS."""
+    window = windows.parse(text, now, calendar)
+    if window.end - window.start > MAX_DAYS * DAY:
+        raise Invalid({"window": [f"Choose at most {MAX_DAYS} days."]})
+    return window
 
 
 def flavor_lines(found: Iterable[FlavorStrip], window: Window, currency: str, links: AssetLinks) -> list[StripLine]:

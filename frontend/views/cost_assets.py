@@ -13,7 +13,7 @@ from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
 from portal.core.errors import Invalid
-from quotas.costs import asset_strips, filters, selectors, steps, windows
+from quotas.costs import asset_strips, filters, selectors, steps
 from quotas.costs.asset_strips import NodeKey
 from quotas.costs.calendar import Calendar
 from quotas.costs.filters import And, Comparison, Filter, Operator
@@ -59,9 +59,7 @@ def cost_assets(request: PageRequest) -> HttpResponse:
 def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[str, object]:
     zone = timezone.get_current_timezone()
     calendar = Calendar(zone)
-    window = windows.parse(given["window"], now, calendar)
-    if window.end - window.start > strips.MAX_DAYS * DAY:
-        raise Invalid({"window": [f"Choose at most {strips.MAX_DAYS} days."]})
+    window = strips.parse_window(given["window"], now, calendar)
     if given["sort"] not in SORTS:
         raise Invalid({"sort": [f"Use one of {', '.join(SORTS)}."]})
     where, currency = _filter(given), selectors.currency()

@@ -17,12 +17,11 @@ from frontend.presenters.costs_form import with_chosen
 from frontend.views.cost_assets import LEFT_OUT, WINDOWS
 from portal.core import clock
 from portal.core.errors import Invalid
-from quotas.costs import asset_strips, selectors, windows
+from quotas.costs import asset_strips, selectors
 from quotas.costs.asset_strips import GpuStrip
 from quotas.costs.calendar import Calendar
 from quotas.costs.filters import EVERYTHING, And, Comparison, Operator
 from quotas.costs.rating import Window
-from quotas.metering.hours import DAY
 
 PAGE_ROWS = 100
 
@@ -42,9 +41,7 @@ def node(request: PageRequest, cluster: str, name: str) -> HttpResponse:
         "all_nodes": urlencode({"window": given["window"]}),
     }
     try:
-        window = windows.parse(given["window"], now, calendar)
-        if window.end - window.start > strips.MAX_DAYS * DAY:
-            raise Invalid({"window": [f"Choose at most {strips.MAX_DAYS} days."]})
+        window = strips.parse_window(given["window"], now, calendar)
     except Invalid as problem:
         return show(request, "frontend/cost_assets_node.html", {**context, "problem": problem}, status=problem.status)
     found = _strips(request, cluster, name, window, now)
