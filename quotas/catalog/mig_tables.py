@@ -4,7 +4,8 @@ A GPU has compute slices and memory slices. A profile takes some of both, and ma
 Memory is in MiB: NVML counts in eighths of a GiB, which `nvidia-smi mig -lgip` prints with two places (19.62 GiB is
 20096 MiB).
 
-Sources: `NVML` is NVIDIA/go-nvml, pkg/nvml/mock/gpus; `lgip` is output of `nvidia-smi mig -lgip` in the issue named.
+Sources: `NVML` is NVIDIA/go-nvml, pkg/nvml/mock/gpus; `lgip` is output of `nvidia-smi mig -lgip`, in the issue named
+or of a GPU named, which tests/unit/recorded keeps.
 GPUs of 7 compute slices share profile ids and placements: those of NVML's A100 mock, confirmed for Hopper by the DRA
 driver's log.
 """
@@ -135,7 +136,7 @@ TABLES: Mapping[str, Geometry] = {
                 Profile("4g.40gb", 5, 4, 40448, 64, FIRST, 4, 1, 4, 4, 4, 0),
                 Profile("7g.80gb", 0, 7, 81152, 132, FIRST, 8, 1, 8, 7, 7, 1),
             ),
-            source="lgip of an H100 SXM5 80GB; PCIe boards have 114 multiprocessors in all",
+            source="lgip of an H100 SXM5 80GB, driver 580; PCIe boards have 114 multiprocessors in all",
         ),
         Geometry(
             "H100-94GB",
@@ -164,14 +165,13 @@ TABLES: Mapping[str, Geometry] = {
             (
                 Profile("1g.18gb", 19, 1, 16384, 16, ANY, 1, 7, 1, 1, 1, 0),
                 Profile("1g.18gb+me", 20, 1, 16384, 16, ANY, 1, 1, 1, 1, 1, 1),
-                Profile("1g.35gb", 15, 1, 33024, 26, EVEN, 2, 4, 1, 1, 1, 0),
-                Profile("2g.35gb", 14, 2, 33024, 32, TWOS, 2, 3, 2, 2, 2, 0),
-                Profile("3g.71gb", 9, 3, 71168, 60, HALVES, 4, 2, 3, 3, 3, 0),
-                Profile("4g.71gb", 5, 4, 71168, 64, FIRST, 4, 1, 4, 4, 4, 0),
-                Profile("7g.141gb", 0, 7, 142848, 132, FIRST, 8, 1, 8, 7, 7, 1),
+                Profile("1g.35gb", 15, 1, 33280, 26, EVEN, 2, 4, 1, 1, 1, 0),
+                Profile("2g.35gb", 14, 2, 33280, 32, TWOS, 2, 3, 2, 2, 2, 0),
+                Profile("3g.71gb", 9, 3, 71424, 60, HALVES, 4, 2, 3, 3, 3, 0),
+                Profile("4g.71gb", 5, 4, 71424, 64, FIRST, 4, 1, 4, 4, 4, 0),
+                Profile("7g.141gb", 0, 7, 143360, 132, FIRST, 8, 1, 8, 7, 7, 1),
             ),
-            source="lgip in mig-parted#120; engines as H100, the same chip",
-            estimated=("7g.141gb",),
+            source="lgip of an H200 141GB, driver 580; mig-parted#120 has 0.25 GiB less from 1g.35gb on",
         ),
         Geometry(
             "B200-180GB",
