@@ -51,7 +51,7 @@ _PIECES = """
         SELECT cluster, hour AS t0, date_bin(interval '24 hours', hour, {midnight}) AS day
         FROM metering_rolleduphour
         WHERE hour >= %(first)s AND hour <= %(last)s::timestamptz - interval '1 hour'
-              AND (cluster, hour) NOT IN (SELECT cluster, hour FROM metering_dirtyhour WHERE hour >= %(first)s)
+              AND (cluster, hour) NOT IN (SELECT DISTINCT cluster, hour FROM metering_dirtyhour WHERE hour >= %(first)s)
     ),
     clean_day AS MATERIALIZED (
         SELECT cluster, day AS t0, date_trunc('month', day, 'UTC') AS month FROM clean_hour

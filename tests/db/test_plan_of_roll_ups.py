@@ -39,6 +39,23 @@ def test_marks_are_read_once_for_all_hours_though_none_are_expected() -> None:
     assert [one["Actual Loops"] for one in reads] == [1]
 
 
+def test_many_marks_are_not_compared_with_each_hour() -> None:
+    """More marks than fit the memory of a hash table, as after an import."""
+    at = [hour(number) for number in range(HOURS)]
+    RolledUpHour.objects.bulk_create(RolledUpHour(cluster_id=LOCAL, hour=one, rolled_up_at=one) for one in at)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL work_mem = '512kB'")
+        mark = "INSERT INTO metering_dirtyhour (cluster, hour) SELECT %s, %s FROM generate_series(1, 100000)"
+        cursor.execute(mark, [LOCAL, hour(0)])
+        query = f"EXPLAIN (ANALYZE, FORMAT JSON) {rolled_up.PIECES} SELECT * FROM rest"
+        cursor.execute(query, rolled_up.bounds([hour(0), hour(HOURS)], hour(HOURS)))
+        [[[explained]]] = cursor.fetchall()
+    rows = (
+        one["Actual Rows"] * one["Actual Loops"] for one in nodes(explained["Plan"]) if one.get("Parent Relationship")
+    )
+    assert max(rows) < 2 * 100_000
+
+
 def test_a_window_before_the_first_use_reads_no_interval_of_the_ledger() -> None:
     for number in range(20):
         used(hour(number), hour(number + 1))
