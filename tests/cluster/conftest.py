@@ -11,10 +11,18 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import Kubectl, admin, kubeconfig, kubectl, live_database, local  # noqa: F401 (fixtures)
+from tests.support.cluster.fixtures import (  # noqa: F401 (fixtures)
+    Kubectl,
+    admin,
+    kubeconfig,
+    kubectl,
+    live_database,
+    local,
+)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
 from tests.support.cluster.leftovers import clear
+from tests.support.cluster.mig_changes import cut  # noqa: F401 (a fixture)
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
