@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from allocations.cluster.kinds import KINDS
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
@@ -122,13 +123,21 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_tries_again(
     try:
         with start_deadline("h100"):
             row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
-            failed = first_failure(admin, row)
+            reserved = eventually(lambda: lease_uid(admin, row))
+            failed = first_failure(row)
+        eventually(lambda: lease_uid(admin, row) != reserved)
     finally:
         taint_h100(kubectl, "")
     assert failed.reason == "no_fitting_device"
     assert "(try 1 of 3)" in failed.message
     assert "allocate all claims" in failed.message
     wait_for(row, Phase.ACTIVE)
+
+
+def lease_uid(admin: ApiClient, row: Allocation) -> str:
+    """Return the uid of its Workload; empty if there is none."""
+    path = KINDS["Workload"].path(row.project.namespace, f"{row.name}-lease")
+    return str(admin.call("GET", path).body.get("metadata", {}).get("uid", ""))
 
 
 def taint_h100(kubectl: Kubectl, effect: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from allocations.cluster import names
 from allocations.cluster.client import connect
+from allocations.cluster.kinds import KINDS
 from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
@@ -204,14 +205,13 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
 def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
     project: Project, member: User, kubectl: Kubectl, admin: ApiClient
 ) -> None:
-    foreign = ("resourceclaim/taken", "-n", project.namespace)
     kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(claim("taken", "mig.nvidia.com")))
-    before = uid(kubectl, *foreign)
+    foreign = KINDS["ResourceClaim"].path(project.namespace, "taken")
+    before = admin.call("GET", foreign).body["metadata"]["uid"]
     with start_deadline("h100"):
         row = request_slices(member, project, "h100/whole", name="taken")
-        failed = first_failure(admin, row)
-    assert uid(kubectl, *foreign) == before
-    kubectl("delete", *foreign)
+        failed = first_failure(row)
+    assert admin.call("DELETE", foreign, {"preconditions": {"uid": before}}).status == 200
     assert failed.reason == "start_refused"
     assert f"A ResourceClaim named taken in {project.namespace} is in the way" in failed.message
     wait_for(row, Phase.ACTIVE)
