@@ -23,4 +23,5 @@ def start_deadline(flavor: str, seconds: int = DEADLINE_S) -> Iterator[None]:
 
 def first_failure(row: Allocation) -> Transition:
     """Return the first failed start, once there is one."""
-    return eventually(lambda: row.transitions.filter(type="start_failed").order_by("id").first())
+    failures = row.transitions.filter(type="start_failed").order_by("id")
+    return eventually(lambda: failures[0], IndexError)
