@@ -7,11 +7,11 @@ import pytest
 
 from allocations.cluster import names
 from allocations.cluster.client import connect
+from allocations.cluster.kinds import KINDS
 from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
-from allocations.requests import services
 from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
@@ -20,6 +20,8 @@ from portal.workqueue import targets
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
 from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.failed_starts import first_failure, start_deadline
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
@@ -201,18 +203,17 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
 
 
 def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
-    project: Project, member: User, kubectl: Kubectl
+    project: Project, member: User, kubectl: Kubectl, admin: ApiClient
 ) -> None:
-    foreign = ("resourceclaim/taken", "-n", project.namespace)
     kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(claim("taken", "mig.nvidia.com")))
-    before = uid(kubectl, *foreign)
-    row = request_slices(member, project, "h100/whole", name="taken")
-    wait_for(row, Phase.SUSPENDED, within_s=60)
-    assert row.reason == "start_refused"
-    assert f"A ResourceClaim named taken in {project.namespace} is in the way" in row.message
-    assert uid(kubectl, *foreign) == before
-    kubectl("delete", *foreign)
-    services.retry(member, row)
+    foreign = KINDS["ResourceClaim"].path(project.namespace, "taken")
+    before = admin.call("GET", foreign).body["metadata"]["uid"]
+    with start_deadline("h100"):
+        row = request_slices(member, project, "h100/whole", name="taken")
+        failed = first_failure(row)
+    assert admin.call("DELETE", foreign, {"preconditions": {"uid": before}}).status == 200
+    assert failed.reason == "start_refused"
+    assert f"A ResourceClaim named taken in {project.namespace} is in the way" in failed.message
     wait_for(row, Phase.ACTIVE)
 
 
