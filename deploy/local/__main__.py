@@ -27,6 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from deploy.local import failed_start
 from deploy.local.build import build
 from deploy.local.errors import LocalError
 from deploy.local.fleet import spec, state, switches
@@ -131,6 +132,11 @@ def _history() -> str:
         raise LocalError(f"HISTORY={error}") from error
 
 
+def _start_within_s(days: str) -> float:
+    """Return how long a start may take: longer with a past to write."""
+    return failed_start.WITHIN_S + failed_start.DAY_OF_HISTORY_S * (length.days(days) if days else 0)
+
+
 def _write_history(local: Local, days: str) -> None:
     """Write a past of a portal that runs already."""
     command = [sys.executable, "-m", *history_command(days)]
@@ -146,7 +152,7 @@ def _up(arguments: argparse.Namespace) -> None:
     extra, days = _extra_nodes(), _history()
     local = Local(arguments.home, _print)
     runs_already = local.is_up()
-    local.up(arguments.groups)
+    local.up(arguments.groups, _start_within_s(days))
     if runs_already and extra:
         _set_extra_nodes(local, extra)
     if runs_already and days and "portal" in arguments.groups:
@@ -156,10 +162,10 @@ def _up(arguments: argparse.Namespace) -> None:
 
 def _tour(arguments: argparse.Namespace) -> None:
     _extra_nodes()
-    _history()
+    days = _history()
     local = Local(arguments.home, _print)
     runs_already = local.is_up()
-    local.up()
+    local.up(timeout_s=_start_within_s(days))
     try:
         played = subprocess.run([sys.executable, "-m", "deploy.local.tour", f"--home={local.root}"], check=False)
     finally:
@@ -175,10 +181,10 @@ def _down(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     _extra_nodes()
-    _history()
+    days = _history()
     if is_running(arguments.home.resolve()):
         raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
-    supervise(arguments.home.resolve(), arguments.groups, _print)
+    supervise(arguments.home.resolve(), arguments.groups, _print, _start_within_s(days))
 
 
 def _supervise(arguments: argparse.Namespace) -> None:

@@ -16,19 +16,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from deploy.local import control, leftovers
+from deploy.local import control, failed_start, leftovers
 from deploy.local.build import build
 from deploy.local.control import NotRunning
 from deploy.local.errors import LocalError
+from deploy.local.failed_start import UP, tail
 from deploy.local.home import REPOSITORY, Home, open_home
 from deploy.local.processes import GROUPS
 from deploy.local.serve import is_running
 
-UP_TIMEOUT_S = 240.0
 DOWN_TIMEOUT_S = 120.0
 LOOK_EVERY_S = 0.2
-HOPELESS_STARTS = 7  # with the supervisor's back-off, about 13 s of failing at once
-UP = ("ready", "done")
 
 
 def silent(_: str) -> None:
@@ -67,31 +65,32 @@ class Local:
         """Return the environment of a portal process, to merge over os.environ."""
         return self.home.env()
 
-    def up(self, groups: Iterable[str] = GROUPS, timeout_s: float = UP_TIMEOUT_S) -> None:
+    def up(self, groups: Iterable[str] = GROUPS, timeout_s: float = failed_start.WITHIN_S) -> None:
         """Start `groups` unless they run, and return when every row is ready.
 
-        If a row does not become ready, stop what this call started, and raise LocalError with the row and the end of
-        its log.
+        If a row does not become ready, or the caller is interrupted, stop what this call started; raise LocalError with
+        the row, the end of its log, and what usually causes it.
         """
         requested = tuple(groups)
         self.binaries  # noqa: B018 - built here, where the progress is visible
-        started = self._ensure_supervisor(requested)
-        names = control.ask(self.root, "add", groups=requested)
+        ran_before = self.is_up()
         try:
+            self._ensure_supervisor(requested)
+            names = control.ask(self.root, "add", groups=requested)
             self._await(lambda row: row["name"] in names and row["phase"] != "stopped", timeout_s)
-        except LocalError:
-            if started:
+        except (LocalError, KeyboardInterrupt):
+            if not ran_before:
                 self.down()
             raise
 
     def down(self) -> None:
         """Stop everything of this home in order; return when no process of it is left."""
-        with contextlib.suppress(NotRunning):
-            control.ask(self.root, "down")
         deadline = time.monotonic() + DOWN_TIMEOUT_S
         while is_running(self.root):
             if time.monotonic() > deadline:
                 raise LocalError(f"the cluster in {self.root} did not stop; {tail(self._log)}")
+            with contextlib.suppress(NotRunning):  # it does not listen yet, or not any more
+                control.ask(self.root, "down")
             time.sleep(LOOK_EVERY_S)
         leftovers.end(self.root)
 
@@ -140,13 +139,12 @@ class Local:
                 check=True,
             )
 
-    def _ensure_supervisor(self, groups: tuple[str, ...], timeout_s: float = 30.0) -> bool:
-        """Return when a supervisor responds; True if it had to be started.
+    def _ensure_supervisor(self, groups: tuple[str, ...], timeout_s: float = 30.0) -> None:
+        """Return when a supervisor responds; start it if none does.
 
         A killed supervisor may hold its lock for a moment longer, so both are checked each time.
         """
         deadline = time.monotonic() + timeout_s
-        started = False
         while True:
             try:
                 control.ask(self.root, "status")
@@ -155,10 +153,9 @@ class Local:
                     raise LocalError(f"the supervisor does not answer; {tail(self._log)}") from error
                 if not is_running(self.root):
                     self._spawn(groups)
-                    started = True
                 time.sleep(LOOK_EVERY_S)
             else:
-                return started
+                return
 
     def _await(self, concerns: Callable[[dict[str, Any]], bool], timeout_s: float) -> None:
         """Wait until every row that `concerns` selects is ready; raise LocalError on timeout or if one keeps
@@ -174,23 +171,7 @@ class Local:
                 if row["phase"] in UP and row["name"] not in reported:
                     reported.add(row["name"])
                     self.say(f"  {row['name']} {row['phase']}")
-            late = [row for row in rows if row["phase"] not in UP]
-            if not late:
+            if all(row["phase"] in UP for row in rows):
                 return
-            hopeless = [row for row in late if row["starts"] >= starts[row["name"]] + HOPELESS_STARTS]
-            if hopeless or time.monotonic() > deadline:
-                # Name a row that was started: the others wait for it.
-                worst = next((row for row in [*hopeless, *late] if row["starts"]), late[0])
-                raise LocalError(
-                    f"{worst['name']} does not become ready ({worst['phase']}, started {worst['starts']} "
-                    f"times); {tail(Path(worst['log']))}"
-                )
+            failed_start.raise_if_failed(rows, starts, self.binaries, is_late=time.monotonic() > deadline)
             time.sleep(LOOK_EVERY_S)
-
-
-def tail(log: Path, lines: int = 20) -> str:
-    """Return the end of a log, with its path, for an error message."""
-    if not log.exists():
-        return f"it wrote no log at {log}"
-    last_lines = log.read_text(errors="replace").splitlines()[-lines:]
-    return "\n".join([f"{log} ends:", *(f"  {line[:300]}" for line in last_lines)])

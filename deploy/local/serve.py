@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from deploy.local import control, leftovers
+from deploy.local import control, failed_start, leftovers
 from deploy.local.build import build, cache_root
 from deploy.local.certs import ensure_certificates
 from deploy.local.errors import LocalError
@@ -23,8 +23,11 @@ LOCK = "supervisor.lock"
 REQUEST_TIMEOUT_S = 1.0
 
 
-def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
-    """Run `groups` until told to stop (request `down`, SIGTERM, SIGINT). Steps:
+def supervise(
+    root: Path, groups: tuple[str, ...], say: Callable[[str], None], start_within_s: float | None = None
+) -> None:
+    """Run `groups` until told to stop (request `down`, SIGTERM, SIGINT); with `start_within_s` also until a start has
+    failed, which raises LocalError. Without it the caller of `Local.up` decides. Steps:
     1. take the lock; return if another supervisor has this home;
     2. end leftovers of an earlier one, then claim its ports, replacing those in use;
     3. write certificates and kubeconfigs;
@@ -41,7 +44,7 @@ def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -
             home = open_home(root, build(say), claim)
             ensure_certificates(home.certs)
             write_kubeconfigs(home)
-            _Server(home, groups, say).run()
+            _Server(home, groups, say).run(start_within_s)
 
 
 def is_running(root: Path) -> bool:
@@ -81,16 +84,22 @@ class _Server:
         self.began = time.monotonic()
         self.supervisor = Supervisor(home, table(home, groups), say)
 
-    def run(self) -> None:
+    def run(self, start_within_s: float | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop())
         with contextlib.closing(control.listen(self.home.root)) as server:
             server.settimeout(STEP_EVERY_S)
-            while not self.stopping:
-                self.supervisor.step()
-                self._announce()
-                self._serve(server)
-            self.supervisor.stop_all()
+            try:
+                while not self.stopping:
+                    self.supervisor.step()
+                    self._announce()
+                    if start_within_s is not None and not self.announced:
+                        is_late = time.monotonic() > self.began + start_within_s
+                        rows = self.supervisor.status()
+                        failed_start.raise_if_failed(rows, {}, self.home.binaries, is_late=is_late)
+                    self._serve(server)
+            finally:
+                self.supervisor.stop_all()
 
     def _announce(self) -> None:
         """Report once that all groups of the start are ready."""

@@ -38,6 +38,7 @@ class Run:
     since: float = 0.0
     failures: int = 0  # consecutive exits without a steady phase
     starts: int = 0
+    exit: int | None = None  # the last code, negative for a signal
 
     def is_up(self) -> bool:
         return self.phase in ("ready", "done")
@@ -118,6 +119,7 @@ class Supervisor:
                 "phase": run.phase,
                 "pid": run.process.pid if run.process else None,
                 "starts": run.starts,
+                "exit": run.exit,
                 "log": str(self.home.log(run.row.name)),
             }
             for run in self.runs.values()
@@ -174,7 +176,7 @@ class Supervisor:
 
     def _exited(self, run: Run, now: float) -> None:
         assert run.process is not None
-        code = run.process.returncode
+        code = run.exit = run.process.returncode
         _kill_group(run.process)  # its own children must not outlive it
         run.process = None
         if run.phase == "stopped":
