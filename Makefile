@@ -5,7 +5,10 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test test-stage test-long faults lint docs reference screenshots matrix bench
+# Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
+
+.PHONY: help setup checks demo up down status test test-stage test-long faults lint docs reference screenshots matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -24,8 +27,13 @@ help:
 
 setup: .venv/ready
 
+# Before the packages: what a start needs of this machine.
+checks:
+	@$(or $(wildcard $(PYTHON)),$(BASE)) -m deploy.local.checks
+
 # With uv when there is one; else with the pip of a fresh environment. Both check the hashes of the lock.
 .venv/ready: requirements.lock
+	@$(BASE) -c 'import deploy.local'
 	@if command -v uv > /dev/null; then \
 		{ test -x $(PYTHON) || uv venv --quiet --python $(BASE) .venv; } \
 		&& uv pip install --quiet --python $(PYTHON) --require-hashes -r requirements.lock \
@@ -43,10 +51,10 @@ export FLEET
 # Days of a simulated past, 1d to 90d: make demo HISTORY=30d, make up HISTORY=30d.
 export HISTORY
 
-demo: setup docs
+demo: checks setup docs
 	$(LOCAL) $(if $(ONCE),tour,run)
 
-up: setup docs
+up: checks setup docs
 	$(LOCAL) up
 
 down status: setup
@@ -67,7 +75,7 @@ lint: setup docs
 # --reuse-db: the databases are thrown away with their servers.
 FAST := $(PYTHON) -m pytest $(foreach folder,cluster faults stage,--ignore=tests/$(folder)) -n auto --dist loadfile --reuse-db
 
-test: setup
+test: checks setup
 	$(PYTHON) -m tests.minutes --part lint $(MAKE) lint
 	$(FAST) --part "fast part"
 	$(PYTHON) -m tests.stack

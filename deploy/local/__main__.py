@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deploy.local import failed_start
+from deploy.local import checks, failed_start
 from deploy.local.build import build
 from deploy.local.errors import LocalError
 from deploy.local.fleet import spec, state, switches
@@ -182,9 +182,12 @@ def _down(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     _extra_nodes()
     days = _history()
-    if is_running(arguments.home.resolve()):
+    root = arguments.home.resolve()
+    checks.require_machine(root)
+    if is_running(root):
         raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
-    supervise(arguments.home.resolve(), arguments.groups, _print, _start_within_s(days))
+    checks.require_stores(arguments.groups)
+    supervise(root, arguments.groups, _print, _start_within_s(days))
 
 
 def _supervise(arguments: argparse.Namespace) -> None:

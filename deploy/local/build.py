@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,7 @@ TOOLS = (
 
 
 def cache_root() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-portal"
+    return Path(os.environ.get("XDG_CACHE_HOME") or toolchain.user_home() / ".cache") / "gpu-portal"
 
 
 def versions() -> dict[str, str]:
@@ -92,6 +92,13 @@ def digest(go: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
+def is_built() -> bool:
+    """Return whether the seven programs are in the cache."""
+    cache = cache_root()
+    go = toolchain.present_go(cache)
+    return go is not None and (cache / "bin" / digest(go)).is_dir()
+
+
 def build(say: Callable[[str], None] = print) -> Path:
     """Return the folder with the seven programs and `kueue.yaml`; build it if it is missing."""
     cache = cache_root()
@@ -106,7 +113,10 @@ def build(say: Callable[[str], None] = print) -> Path:
 
 
 def _build_into(target: Path, go: str, say: Callable[[str], None]) -> None:
-    _require_disk(go, target.parent)
+    caches = {"Go's build cache": "GOCACHE", "Go's module cache": "GOMODCACHE"}
+    folders = {purpose: Path(toolchain.go_env(go, name)) for purpose, name in caches.items()}
+    require_disk({**folders, "the programs": target}, NEEDED_BYTES, "Building the control plane")
+    target.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     work = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
     try:
@@ -129,7 +139,7 @@ def _build_into(target: Path, go: str, say: Callable[[str], None]) -> None:
 def _compile(tool: Tool, go: str, work: Path, label: str, began: float, say: Callable[[str], None]) -> None:
     linker = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in stamps(versions()).items())])
     command = [go, "build", "-trimpath", "-ldflags", linker, "-o", str(work / tool.name), tool.package]
-    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
+    environment = toolchain.environment() | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
     log = work / f"{tool.name}.log"
     with log.open("w") as out, _progress(label, began, say) as tick:
         process = subprocess.Popen(command, cwd=MODULE, env=environment, stdout=out, stderr=out)
@@ -186,7 +196,7 @@ def _present(tool: Tool, version: str) -> Path | None:
 def _kueue_manifests(go: str, kubectl: Path) -> str:
     """Return Kueue's `config/default` as one YAML stream, rendered from its module, so that no copy is kept here."""
     list_dir = [go, "list", "-m", "-f", "{{.Dir}}", KUEUE]
-    environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
+    environment = toolchain.environment() | {"GOFLAGS": "-mod=readonly"}
     run = subprocess.run(list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=False)
     folder = run.stdout.strip()
     if not folder:  # the binary came from the build cache, and the module was never unpacked
@@ -198,21 +208,22 @@ def _kueue_manifests(go: str, kubectl: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def _require_disk(go: str, target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    names = {"Go's build cache": "GOCACHE", "Go's module cache": "GOMODCACHE"}
-    folders = {purpose: toolchain.go_env(go, name) for purpose, name in names.items()}
-    for purpose, name_of_folder in {**folders, "the programs": str(target)}.items():
-        folder = Path(name_of_folder)
-        while not folder.exists():
-            folder = folder.parent
-        free = shutil.disk_usage(folder).free
-        if free < NEEDED_BYTES:
+def require_disk(folders: Mapping[str, Path], needed: int, what: str) -> None:
+    """Raise LocalError unless each disk has `needed` bytes free; `folders` by what they are for."""
+    for purpose, folder in folders.items():
+        place = nearest(folder)
+        free = shutil.disk_usage(place).free
+        if free < needed:
             raise LocalError(
-                f"Building the control plane needs about {NEEDED_BYTES / 2**30:.0f} GiB of free disk; "
-                f"{folder} ({purpose}) has {free / 2**30:.1f} GiB.\n"
+                f"{what} needs about {needed / 2**30:.0f} GiB of free disk; "
+                f"{place} ({purpose}) has {free / 2**30:.1f} GiB.\n"
                 "Free some, or point XDG_CACHE_HOME, GOCACHE and GOMODCACHE at a larger disk."
             )
+
+
+def nearest(folder: Path) -> Path:
+    """Return the folder, or its nearest parent that is there."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
 
 
 @contextlib.contextmanager

