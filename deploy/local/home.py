@@ -84,8 +84,7 @@ class Home:
         """Return a password of this home, created at first use and then kept."""
         path = self.root / f"{name}.secret"
         if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_urlsafe(32))
+            write_whole(path, secrets.token_urlsafe(32))
         return path.read_text()
 
     def database_url(self) -> str:
@@ -136,8 +135,16 @@ def open_home(root: Path, binaries: Path, claim: Callable[[int], bool] | None = 
     kept = json.loads(path.read_text()) if path.exists() else {}
     ports = kept if claim is None and set(PORTS) <= set(kept) else choose_ports(kept, claim or is_free)
     if ports != kept:
-        path.write_text(json.dumps(ports, indent=2) + "\n")
+        write_whole(path, json.dumps(ports, indent=2) + "\n")
     return Home(root=root, ports=ports, binaries=binaries)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that only its owner reads, so that no reader and no interrupted start leaves half of it."""
+    new = path.with_name(f"{path.name}.new")
+    new.touch(mode=0o600)
+    new.write_text(text)
+    new.replace(path)
 
 
 def choose_ports(kept: Mapping[str, int], claim: Callable[[int], bool]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from deploy.local.build import build
 from deploy.local.errors import LocalError
-from deploy.local.home import Home, open_home
+from deploy.local.home import Home, open_home, write_whole
 from deploy.local.kubectl import kubectl
 
 NAMESPACE, ACCOUNT = "gpu-portal", "portal"
@@ -22,7 +22,7 @@ RETRY_S = 2.0
 
 
 def mint(home: Home) -> None:
-    """Create a token by TokenRequest and write it atomically, so that no reader sees half of it."""
+    """Create a token by TokenRequest and write it."""
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -30,10 +30,7 @@ def mint(home: Home) -> None:
     }
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
     answer = kubectl(home, "create", f"--raw={path}", "--filename=-", stdin=json.dumps(request))
-    new = home.portal_token.with_suffix(".new")
-    new.touch(mode=0o600)
-    new.write_text(json.loads(answer)["status"]["token"])
-    new.replace(home.portal_token)
+    write_whole(home.portal_token, json.loads(answer)["status"]["token"])
 
 
 def keep(home: Home) -> None:
