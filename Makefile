@@ -8,7 +8,7 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long faults lint docs reference screenshots matrix bench
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -18,6 +18,7 @@ help:
 	@echo "make test         lint, types, import contracts and tests; make lint: all but the tests"
 	@echo "make test-stage   tests of the simulated hardware and of the supervisor"
 	@echo "make test-long    before a release: random tests in full size, a hostile member for 10 minutes, 50 kills in 20 minutes"
+	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/reference/access.md"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
@@ -89,6 +90,9 @@ test-long: setup
 	$(FAST) --long --part "fast part, full sizes"
 	$(PYTHON) -m tests.stack --long
 	$(PYTHON) -m tests.minutes --long
+
+starts: setup
+	$(PYTHON) -m tests.starts $(if $(PAUSE),--pause $(PAUSE)) $(addprefix --python ,python3.12 python3.13)
 
 reference: setup
 	$(PYTHON) -m docs.generate --write

@@ -1,0 +1,1 @@
+"""Real starts of fresh clones, as a new user has them."""
