@@ -1,6 +1,6 @@
 """python -m tests.starts: starts fresh clones as new users do, and prints a table of what was seen; `make starts`.
 
---only WORDS      the cases with these words in their names
+--only PATTERN    the cases with this regular expression in their names
 --pause SECONDS   how long every process is stopped; default 20
 --python PATH     another Python to start with, such as python3.12; may be given again
 
@@ -9,6 +9,7 @@ Its clones have what is committed. It needs what `make test` needs, and root for
 
 import argparse
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -29,7 +30,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-portal-starts-") as folder:
         Path(folder).chmod(0o755)  # the clones of other users stand below it
         for name, case in cases.table(Path(folder), arguments.pause, arguments.python).items():
-            if arguments.only in name:
+            if re.search(arguments.only, name):
                 rows.append((name, *_run(case)))
                 sys.stdout.write("| {} | {} | {} | {:.0f} s |\n".format(*rows[-1]))
                 sys.stdout.flush()
