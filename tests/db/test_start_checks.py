@@ -1,7 +1,8 @@
 """What a start says before its first process: what the machine lacks, and stores that are named but do not answer."""
 
-import importlib
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,14 @@ def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 2))
     with pytest.raises(SystemExit, match=r"Python 3\.11 or newer is needed; .* is 3\.9\. Name one: make demo BASE="):
         importlib.reload(deploy.local)
+
+
+def test_a_redis_that_cannot_be_compiled_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "REDIS_WHEELS_BEFORE", (3, 0))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(LocalError, match="no wheel of Redis for this Python, and no compiler"):
+        checks.require_redis()
 
 
 @pytest.mark.parametrize(("is_built", "what"), [(False, "Building the control plane"), (True, "A start")])
