@@ -100,7 +100,7 @@ def _where(url: str) -> str:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 def _is_read_only(folder: Path) -> bool:

@@ -142,7 +142,7 @@ class Local:
                 check=True,
             )
 
-    def _ensure_supervisor(self, groups: tuple[str, ...], timeout_s: float = 30.0) -> None:
+    def _ensure_supervisor(self, groups: tuple[str, ...], timeout_s: float = 120.0) -> None:
         """Return when a supervisor responds; start it if none does.
 
         A killed supervisor may hold its lock for a moment longer, so both are checked each time.
