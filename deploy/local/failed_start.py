@@ -42,7 +42,8 @@ def failed_row(
     A row that was stopped by command is not missed.
     """
     missing = [row for row in rows if row["phase"] not in (*UP, "stopped")]
-    hopeless = [row for row in missing if row["starts"] >= starts_before.get(row["name"], 0) + HOPELESS_STARTS]
+    failing = [row for row in missing if row["phase"] == "backing off"]
+    hopeless = [row for row in failing if row["starts"] >= starts_before.get(row["name"], 0) + HOPELESS_STARTS]
     if not hopeless and not is_late:
         return None
     # A row that was started: the others wait for it.

@@ -23,11 +23,12 @@ READY, DONE, WAITS = row("etcd", "ready"), row("migrate", "done"), row("web", "w
         ([READY, DONE], True, None),
         ([READY, row("worker", "backing off", HOPELESS_STARTS - 1)], False, None),
         ([WAITS, row("worker", "backing off", HOPELESS_STARTS)], False, "worker"),
+        ([WAITS, row("worker", "starting", HOPELESS_STARTS)], False, None),
         ([WAITS, row("worker", "starting", 2)], True, "worker"),
         ([READY, WAITS], True, "web"),
         ([READY, row("watcher", "stopped", 9)], True, None),
     ],
-    ids=["up", "tries left", "no tries left", "late", "late and nothing started", "stopped by command"],
+    ids=["up", "tries left", "no tries left", "the last try", "late", "late and nothing started", "stopped by command"],
 )
 def test_a_start_fails_by_tries_or_by_its_deadline(
     rows: list[dict[str, Any]], is_late: bool, failed: str | None
