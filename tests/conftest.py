@@ -17,7 +17,7 @@ from portal.http import counters, early_refusals
 from portal.tenants import services
 from portal.tenants.models import Project, Team, User
 from tests import minutes
-from tests.support import api_contract
+from tests.support import api_contract, sizes
 from tests.support.people import person
 
 UNIT = Path(__file__).parent / "unit"
@@ -32,12 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-minutes", metavar="M", default="0", help="how long each role is fuzzed; 0: briefly")
     parser.addoption("--fuzz-seed", metavar="S", default="14", help="what the requests of fuzzing are drawn from")
     parser.addoption("--kills", metavar="K", default="8", help="how many kills there are in these minutes")
+    parser.addoption("--long", action="store_true", help="draw all random cases, as tests/support/sizes.py says")
     parser.addoption("--minutes", metavar="M", default="0", help="how long a member attacks, or processes are killed")
     parser.addoption("--part", metavar="NAME", help="record how long each test took: tests/minutes.py")
     parser.addoption("--seed", metavar="S", default="11", help="what operations, attacks and kills are drawn from")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    sizes.is_long = config.getoption("long")
     if (part := config.getoption("part")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(minutes.Recorder(part))
 

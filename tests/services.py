@@ -2,10 +2,13 @@
 
 As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environment before Django's settings are read.
 `python -m tests.services <command...>` runs a command, such as `python manage.py shell`, in the same environment. Each
-of several processes (`pytest -n`) has stores of its own.
+of several processes (`pytest -n`) has stores of its own, whose new databases are migrated already.
 """
 
+import fcntl
+import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,6 +31,9 @@ ENVIRONMENT = {
     "LOG_LEVEL": "WARNING",
     "PROCESSOR_SECONDS_PER_MINUTE": "100000",  # a test asks more in a moment than a person does
 }
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "tests" / "build"
+"""Holds the data folder of a stopped PostgreSQL, named by what its template database was migrated with."""
 STARTED = "TEST_SERVICES_STARTED"
 """Names of the variables that show which stores a parent process started."""
 # Durability is off: the data is thrown away with the folder.
@@ -40,15 +46,60 @@ FAST = (
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """Run a PostgreSQL from the wheel with its data in `folder`, on a Unix socket; yield its URL once it answers."""
-    data = folder / "data"
-    stores.initialize_postgres(data, "--auth=trust", "--no-sync")
+    """Run a PostgreSQL from the wheel with its data in `folder`, on a Unix socket; yield its URL once it answers.
+
+    What it creates databases from is migrated. The first process after a change migrates, and the others copy.
+    """
     if os.geteuid() == 0:
         os.chown(folder, stores.NOBODY, stores.NOBODY)  # for the socket
+    KEPT.mkdir(exist_ok=True)
+    with (KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = KEPT / _migrations()
+        if kept.exists():
+            _copy(kept, folder / "data")
+        else:
+            stores.initialize_postgres(folder / "data", "--auth=trust", "--no-sync")
+            _keep(folder, kept)
+    with _serving(folder) as url:
+        yield url
+
+
+def _migrations() -> str:
+    """Return a digest of all migrations, and of the versions of PostgreSQL and Django."""
+    digest = hashlib.sha256()
+    for path in (ROOT / "requirements.lock", *sorted(ROOT.glob("[!.]*/**/migrations/*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _keep(folder: Path, kept: Path) -> None:
+    """Migrate the template database and keep the data for other processes; a migration that fails leaves it to the
+    tests to say so.
+    """
+    with _serving(folder) as url:
+        variables = {**ENVIRONMENT, **os.environ, "DATABASE_URL": url.replace("/postgres?", "/template1?")}
+        migrate = [sys.executable, "manage.py", "migrate", "--verbosity=0"]
+        failed = subprocess.run(migrate, cwd=ROOT, env=variables, stderr=subprocess.DEVNULL).returncode
+    if failed:
+        return
+    for old in KEPT.iterdir():
+        if old.is_dir():
+            shutil.rmtree(old)
+    _copy(folder / "data", KEPT / "unfinished")
+    (KEPT / "unfinished").rename(kept)
+
+
+def _copy(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[str]:
     options = [word for setting in (*FAST, f"unix_socket_directories={folder}") for word in ("-c", setting)]
     url = f"postgresql://portal@/postgres?host={folder}"
-    prefix = stores.drop_root() or stores.end_with_parent()
-    with _process([*prefix, str(stores.postgres_binaries() / "postgres"), "-D", str(data), *options], signal.SIGINT):
+    server = [str(stores.postgres_binaries() / "postgres"), "-D", str(folder / "data"), *options]
+    with _process([*(stores.drop_root() or stores.end_with_parent()), *server], signal.SIGINT):
         _wait(lambda: psycopg.connect(url, connect_timeout=2).close(), psycopg.OperationalError)
         yield url
 

@@ -28,6 +28,7 @@ from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import fleet
 from tests.support.idle import sensing, set_quota
 from tests.support.quotas import T0, used
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.django_db
 JANUARY, FEBRUARY, MARCH = (datetime(2027, month, 1, tzinfo=UTC) for month in (1, 2, 3))
@@ -216,7 +217,7 @@ def from_the_ledger(ask: Callable[[], Answers]) -> Answers:
     return found
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(size(1, 2)))
 def test_costs_are_the_same_to_the_last_digit_whatever_months_are_rolled_up(seed: int) -> None:
     random, other = Random(seed), make_cluster("other").slug
     l40s = Flavor.objects.get(name="l40s")

@@ -29,6 +29,7 @@ from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.idle import costs, hold, sensing, set_quota
 from tests.support.quotas import hour, used
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.django_db
 GUIDE = Path(__file__).parents[2] / "docs" / "concepts" / "lending.md"
@@ -192,7 +193,7 @@ def moments(held: list[tuple[str, int, float, float]], until: int) -> dict[str, 
     return found
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(size(1, 3)))
 def test_random_days_are_what_their_minutes_add_up_to(teams: dict[str, Team], seed: int):
     expected = moments(random_ledger(seed, teams), 24)
     found = costs(0, 24)
@@ -201,7 +202,7 @@ def test_random_days_are_what_their_minutes_add_up_to(teams: dict[str, Team], se
         assert abs(Fraction(idle) - expected[name] * Fraction(11, 10)) <= Fraction(1, 10_000)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(size(1, 3)))
 def test_idle_is_owned_alike_whatever_is_rolled_up(teams: dict[str, Team], seed: int):
     random_ledger(seed, teams)
     queries: list[Any] = [("team",), ("department", "flavor"), ("cluster",), ("team", "project")]

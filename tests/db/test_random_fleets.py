@@ -30,6 +30,7 @@ from quotas.metering import dirty_hours
 from quotas.metering.models import AccountHour, DayTotal, HourTotal
 from tests.support import hours_by_flavor
 from tests.support.clusters import LOCAL
+from tests.support.sizes import size
 from tests.support.week import events, hearing, plan, seconds
 from tests.support.week.bodies import T0, moment
 from tests.support.week.events import BATCH_S
@@ -57,7 +58,7 @@ def projects(team: Team, other_team: Team) -> list[Project]:
 
 
 @settings(
-    max_examples=3,
+    max_examples=size(1, 3),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a smaller seed is no simpler fleet
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -25,7 +25,7 @@ def upgraded(dump: Path, *more: str) -> Iterator[None]:
     drop = SQL("DROP DATABASE IF EXISTS {}").format(Identifier(name))
     with psycopg.connect(_address(usual), autocommit=True) as server:
         server.execute(drop)
-        server.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        server.execute(SQL("CREATE DATABASE {} TEMPLATE template0").format(Identifier(name)))
         with psycopg.connect(_address(name)) as database:
             for statements in (dump.read_bytes(), *(one.encode() for one in more)):
                 database.execute(statements)
