@@ -14,11 +14,11 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import Kubectl, admin, kubectl, live_database, local  # noqa: F401 (fixtures)
+from tests.support.cluster.fixtures import admin, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
 from tests.support.cluster.leftovers import clear
-from tests.support.cluster.waiting import eventually
+from tests.support.cluster.tenants import wait_for_members
 from tests.support.clusters import LOCAL
 
 if "GPU_PORTAL_TEST_HOME" not in os.environ:
@@ -50,11 +50,11 @@ def member() -> User:
 
 
 @pytest.fixture
-def project(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
+def project(vision: Team, admin: ApiClient) -> Iterator[Project]:
     """Yield a project of team vision for one test, with its namespace ready; leave nothing of it at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     project = tenants.create_project(vision, slug, "A test's own")
     workqueue.enqueue(targets.project(LOCAL, slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
+    wait_for_members(admin, project)
     yield project
     clear(admin, project)

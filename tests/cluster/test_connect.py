@@ -16,8 +16,8 @@ from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, request_slices
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import Tenant, apply_pod, running
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
@@ -48,7 +48,7 @@ def test_the_pod_runs_as_it_is_on_the_very_devices(
     retry_refused(apply_pod, use, connection["pod_yaml"])
     pod = running(use, yaml.safe_load(connection["pod_yaml"])["metadata"]["name"])
     devices = api.get(f"/api/v1/allocations/{row.pk}").json()["devices"]
-    claim = json.loads(use("get", "resourceclaim", row.name, "-o", "json").stdout)
+    claim = use.person.get("resourceclaim", row.name)
     results = claim["status"]["allocation"]["devices"]["results"]
     assert [(r["pool"], r["device"]) for r in results] == [(d["node"], d["device"]) for d in devices]
     assert pod["spec"]["nodeName"] == devices[0]["node"]
@@ -128,7 +128,7 @@ def test_an_operator_who_is_no_member_uses_credentials_of_their_own(member: User
     assert "your own credentials" in answer.json()["hint"]
 
 
-def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, project: Project, kubectl: Kubectl) -> None:
+def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, project: Project, admin: ApiClient) -> None:
     limit = next(
         row["mine"]["limit"]
         for row in api.get("/api/v1/offerings", {"project": project.slug}).json()["results"]
@@ -145,7 +145,7 @@ def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, proj
 
     def pending() -> list[str]:
         path = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/team-vision/pendingworkloads"
-        return [item["metadata"]["name"] for item in json.loads(kubectl("get", "--raw", path))["items"]]
+        return [item["metadata"]["name"] for item in admin.items(path)]
 
     leases = [f"{row.name}-lease" for row in waiting]
     eventually(lambda: set(leases) <= set(pending()), AssertionError)

@@ -9,7 +9,7 @@ from allocations.queues.jobs import State
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Device, Node, Pool
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.hardware import Read, Switch, devices
 from tests.support.cluster.jobs import Submit, assert_charged_once, become
 from tests.support.cluster.waiting import eventually
@@ -33,7 +33,7 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
     submit: Submit,
     project: Project,
     member: User,
-    kubectl: Kubectl,
+    admin: ApiClient,
     read: Read,
 ) -> None:
     assert Pool.objects.get(key="a10/gpu").resources == {"nvidia.com/gpu": 1}
@@ -49,7 +49,7 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
         assert (row.node, row.offering, row.count, row.project) == (node, "a10/whole", 1, project.slug)
     eventually(lambda: Pool.objects.get(key="a10/gpu").use.foreign == 0)
 
-    kubectl("delete", "job", "by-dra", "-n", project.namespace)
+    admin.delete("job", "by-dra", project.namespace)
     eventually(lambda: not UsageInterval.objects.filter(holder_id=uid, end=None).exists())
     assert not UsageInterval.objects.filter(holder_id=uid, estimated_end=True).exists()
     eventually(lambda: client(member).get(f"/api/v1/jobs/{uid}").status_code == 404)

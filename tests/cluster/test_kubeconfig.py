@@ -21,7 +21,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import ApiToken, Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.jobs import guided
 from tests.support.cluster.tenants import own_projects
 from tests.support.cluster.waiting import eventually
@@ -80,19 +80,18 @@ def shell(local: Local, tmp_path: Path) -> Callable[[User, str], Run]:
 
 
 @pytest.fixture
-def viewer(vision: Team, project: Project, kubectl: Kubectl) -> Iterator[User]:
+def viewer(vision: Team, project: Project, admin: ApiClient) -> Iterator[User]:
     """Yield a new viewer of the team, whose account is in the cluster and bound in the project."""
     user = User.objects.create(username=f"viewer-{project.slug}")
     tenants.add_member(vision, user, "viewer")
     workqueue.enqueue(targets.platform(LOCAL), targets.project(LOCAL, project.slug))
 
     def bound() -> bool:
-        binding = json.loads(kubectl("get", "rolebinding", "gpu-portal-viewer", "-n", project.namespace, "-o", "json"))
+        binding = admin.find("rolebinding", "gpu-portal-viewer", project.namespace)
         return names.person(user.username) in [subject["name"] for subject in binding.get("subjects") or ()]
 
-    account = ("get", "serviceaccount", names.person(user.username), "-n", "gpu-portal-people")
-    eventually(bound, AssertionError)
-    eventually(lambda: kubectl(*account), AssertionError)
+    eventually(bound)
+    eventually(lambda: admin.find("serviceaccount", names.person(user.username), "gpu-portal-people"))
     yield user
     members.remove(User.objects.get(username="operator"), vision, user.username)
 
@@ -160,9 +159,9 @@ def test_a_viewer_reads_and_changes_nothing(viewer: User, project: Project, shel
 
 
 def test_the_namespace_is_only_the_context(
-    member: User, project: Project, vision: Team, kubectl: Kubectl, shell: Callable[[User, str], Run]
+    member: User, project: Project, vision: Team, admin: ApiClient, shell: Callable[[User, str], Run]
 ) -> None:
-    (other,) = own_projects(vision, 1, kubectl)
+    (other,) = own_projects(vision, 1, admin)
     run = shell(member, kubeconfig(client(member), project)["kubeconfig"])
     assert run("auth", "can-i", "create", "jobs").stdout.strip() == "yes"
     assert run("auth", "can-i", "create", "jobs", "-n", other.namespace).stdout.strip() == "yes"

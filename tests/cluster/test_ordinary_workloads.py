@@ -16,7 +16,6 @@ from portal.tenants import structure
 from portal.tenants.models import PodSecurity, Project, Team, User
 from tests.support.cluster.allocations import held
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.leftovers import clear
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import own_projects, person_of
@@ -39,8 +38,8 @@ SLICES = {"whole": ("l40s/whole", 2), "shared": ("t4/shared", 8)}
 
 
 @pytest.fixture(scope="module")
-def baseline(vision: Team, member: User, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
-    [project] = own_projects(vision, 1, kubectl)
+def baseline(vision: Team, member: User, admin: ApiClient) -> Iterator[Project]:
+    [project] = own_projects(vision, 1, admin)
     structure.configure_project(project, actor="operator", pod_security=PodSecurity.BASELINE)
     for name, (offering, count) in SLICES.items():
         held(member, project, offering, count, name=name)

@@ -15,8 +15,8 @@ from allocations.requests.preview import preview_request
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
 from tests.support.cluster.allocations import ended, phase, wait_for
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 
 pytestmark = pytest.mark.cluster
@@ -47,7 +47,7 @@ def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
     nodes: dict[str, str],  # noqa: F811
     project: Project,
     member: User,
-    kubectl: Kubectl,
+    admin: ApiClient,
 ) -> None:
     held: dict[Allocation, list[tuple[str, str]]] = {}
     for step in script:
@@ -58,7 +58,7 @@ def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
             row = list(held)[step % len(held)]
             del held[row]
             ended(member, row)
-        assert over_allocated(kubectl) == []
+        assert over_allocated(admin) == []
         assert {row.name: phase(row) for row in held} == {row.name: Phase.ACTIVE for row in held}
         assert {row.name: devices(row) for row in held} == {
             row.name: held_devices for row, held_devices in held.items()

@@ -17,7 +17,6 @@ from tests.cluster.random_tenant.generator import Generator
 from tests.cluster.random_tenant.operations import Performer
 from tests.support.cluster import recorder
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 from tests.support.cluster.tenants import own_projects, token_of
 
@@ -31,9 +30,9 @@ def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
 
 
 @pytest.fixture
-def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
+def projects(vision: Team, admin: ApiClient) -> list[Project]:
     """Create two projects of the member's team: the one that is mostly used, and another one."""
-    return own_projects(vision, 2, kubectl)
+    return own_projects(vision, 2, admin)
 
 
 @pytest.fixture
@@ -56,7 +55,6 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
     admin: ApiClient,
     projects: list[Project],
     record: recorder.Recorder,
-    kubectl: Kubectl,
 ) -> None:
     operations, seed = int(pytestconfig.getoption("operations")), int(pytestconfig.getoption("seed"))
     namespaces = [project.namespace for project in projects]
@@ -64,7 +62,7 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
     generator = Generator(seed, tenant, lambda: trial.namespaces_of(projects))
 
     def judge() -> list[str]:
-        return invariants.findings(admin, namespaces) or over_allocated(kubectl)
+        return invariants.findings(admin, namespaces) or over_allocated(admin)
 
     try:
         trial.run(generator, Performer(member, tenant), operations, judge, report)
