@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from deploy.local.runner import Local
+from tests.support.cluster.api_client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Answer
 from tests.support.cluster.manifests import Entry, build, fill, table
 from tests.support.cluster.stage import Person, Stage, staged
 from tests.support.cluster.waiting import eventually
@@ -24,6 +25,7 @@ VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 GUARDS = Path(__file__).parents[2] / "deploy" / "cluster"
 ATTACKS = table("attacks")
 WARNINGS = table("warnings")
+RAW = {"create": "POST", "replace": "PUT", "get": "GET", "delete": "DELETE"}
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +44,29 @@ def test_refuses_when(row: Entry, stage: Stage) -> None:
 
 
 def commanded(row: Entry, person: Person) -> str:
-    """Run the row's kubectl command; return the message of its refusal in one line."""
-    stdin = json.dumps(row["stdin"]) if "stdin" in row else None
-    done = person.run(*shlex.split(row["kubectl"]), stdin=stdin)
-    assert done.returncode != 0, f"it worked: {done.stdout}"
-    return " ".join(done.stderr.split())
+    """Do what the row's command does; return the message of its refusal in one line. A command that is one request is
+    sent as such: to start kubectl takes long.
+    """
+    match words := shlex.split(row["kubectl"]):
+        case [verb, "--raw", path, *_]:
+            answer = person.api.call(RAW[verb], path, row.get("stdin"))
+        case ["patch", kind, name, "--type=merge", "-p", patch]:
+            answer = patched(person, kind, name, patch, MERGE_PATCH)
+        case ["patch", kind, name, "--type=json", "-p", patch]:
+            answer = patched(person, kind, name, patch, JSON_PATCH)
+        case ["patch", kind, name, "-p", patch]:
+            answer = patched(person, kind, name, patch, STRATEGIC_PATCH)
+        case _:
+            done = person.run(*words, stdin=json.dumps(row["stdin"]) if "stdin" in row else None)
+            assert done.returncode != 0, f"it worked: {done.stdout}"
+            return " ".join(done.stderr.split())
+    assert answer.status >= 400, f"it worked: {answer.body}"
+    return " ".join(answer.message.split())
+
+
+def patched(person: Person, kind: str, name: str, patch: str, content_type: str) -> Answer:
+    path = person.api.kind(kind).path(person.namespace, name)
+    return person.api.call("PATCH", path, json.loads(patch), content_type=content_type)
 
 
 def created(row: Entry, person: Person) -> str:

@@ -66,10 +66,10 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
     offering: str, project: Project, member: User, admin: ApiClient
 ) -> None:
     row = held(member, project, offering)
-    selector = f"gpu-portal.io/allocation={row.name}"
+    of_row = f"gpu-portal.io/allocation={row.name}"
 
     def uids() -> list[str]:
-        found = admin.objects("workloads,resourceclaims,pods", project.namespace, labels=selector)
+        found = admin.objects("workloads,resourceclaims,pods", project.namespace, labels=of_row)
         return [one["metadata"]["uid"] for one in found]
 
     before = uids()

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from deploy.local.home import Home
-from tests.support.cluster.api_client import Answer, ApiClient
+from tests.support.cluster.api_client import NAMESPACED, Answer, ApiClient
 from tests.support.cluster.manifests import build, project, table
 from tests.support.cluster.waiting import eventually
 
@@ -190,6 +190,7 @@ def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> N
         portal.delete("namespace", names[part])
     for part in ("foreign", "bare"):
         admin.delete("namespace", names[part])
+    admin.api.call("DELETE", NAMESPACED["Pod"].format(ns), {"gracePeriodSeconds": 0})
     for person in (names["person"], f"{names['person']}-viewer"):
         portal.api.delete("serviceaccount", person, "gpu-portal-people")
     portal.delete("priorityclass", f"gpu-portal-hold-{ns}")
