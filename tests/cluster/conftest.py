@@ -3,26 +3,23 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from deploy.local.runner import Local
-from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
-from portal.workqueue import queue as workqueue
-from portal.workqueue import targets
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import admin, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
-from tests.support.cluster.leftovers import clear
-from tests.support.cluster.tenants import wait_for_members
-from tests.support.clusters import LOCAL
+from tests.support.cluster.lent_projects import LentProjects
 
 if "GPU_PORTAL_TEST_HOME" not in os.environ:
     raise pytest.UsageError("these tests need the whole portal on a cluster: python -m tests.stack tests/cluster")
+
+
+THROWN_AWAY: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,12 +46,31 @@ def member() -> User:
     return User.objects.get(username="vision-member")
 
 
+@pytest.fixture(scope="session")
+def lent_projects(vision: Team, admin: ApiClient) -> Iterator[LentProjects]:
+    """Yield the projects of team vision that are lent to tests."""
+    projects = LentProjects(admin, vision)
+    yield projects
+    projects.close()
+    THROWN_AWAY.extend(projects.thrown_away)
+
+
 @pytest.fixture
-def project(vision: Team, admin: ApiClient) -> Iterator[Project]:
-    """Yield a project of team vision for one test, with its namespace ready; leave nothing of it at the end."""
-    slug = f"t-{uuid4().hex[:10]}"
-    project = tenants.create_project(vision, slug, "A test's own")
-    workqueue.enqueue(targets.project(LOCAL, slug))
-    wait_for_members(admin, project)
-    yield project
-    clear(admin, project)
+def project(request: pytest.FixtureRequest, lent_projects: LentProjects) -> Iterator[Project]:
+    """Yield a project of team vision with its namespace ready; one that no test has had if it is marked
+    ``own_project``.
+    """
+    is_own = request.node.get_closest_marker("own_project")
+    with lent_projects.own() if is_own else lent_projects.lent() as project:
+        yield project
+
+
+@pytest.fixture
+def settled(lent_projects: LentProjects) -> None:
+    """Let nothing be done in the background for other tests while a test measures what the portal does."""
+    lent_projects.settle()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in THROWN_AWAY:
+        terminalreporter.write_line(f"A project that was lent was thrown away: {line}")

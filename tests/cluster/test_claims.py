@@ -222,6 +222,7 @@ def test_raw_cel_is_for_operators_and_tried_first(asking: Asking, operating: Ask
     ended(operator, row)
 
 
+@pytest.mark.own_project
 def test_admin_access_costs_nothing_and_needs_a_marked_project(
     asking: Asking, operating: Asking, operator: User, member: User, project: Project, admin: ApiClient
 ) -> None:

@@ -13,11 +13,10 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.leftovers import clear
-from tests.support.cluster.tenants import own_projects
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -36,10 +35,9 @@ class Waiting:
 
 
 @pytest.fixture(scope="module")
-def own_project(vision: Team, admin: ApiClient) -> Iterator[Project]:
-    [project] = own_projects(vision, 1, admin)
-    yield project
-    clear(admin, project)
+def own_project(lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        yield project
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import urllib3
 
 from deploy.local.home import Home
 from deploy.local.runner import Local
+from portal.tenants import structure
 from portal.tenants.models import Project, Team, User
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.tenants import own_projects, token_of
@@ -63,6 +64,14 @@ def waiting(admin: ApiClient, level: str) -> float:
     )
 
 
+@pytest.fixture
+def others(admin: ApiClient) -> Iterator[Project]:
+    """Yield a project of another team."""
+    [project] = own_projects(Team.objects.get(slug="language"), 1, admin)
+    yield project
+    structure.archive_project(project, actor="test")
+
+
 def test_people_have_the_tenants_level(local: Local, member: User, admin: ApiClient) -> None:
     assert levels(local.home, token_of(member)(), *PATHS) == {uid(admin, "gpu-portal-tenants")}
 
@@ -76,15 +85,15 @@ def test_what_people_ask_in_their_namespace_has_the_level_of_their_team(
     eventually(lambda: levels(local.home, token, pods, f"{pods}/none") == {uid(admin, level)})
 
 
+@pytest.mark.own_project
 def test_watches_that_nobody_reads_keep_no_other_team_waiting(
-    local: Local, member: User, project: Project, admin: ApiClient
+    local: Local, member: User, project: Project, others: Project, admin: ApiClient
 ) -> None:
     """More of them than the level of their team has seats, of objects larger than what connections buffer."""
     for number in range(CONFIG_MAPS):
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"large-{number}"}}
         admin.created({**manifest, "data": {"text": "x" * 100_000}}, project.namespace)
     other = User.objects.get(username="language-member")
-    [others] = own_projects(Team.objects.get(slug="language"), 1, admin)
     pods = f"/api/v1/namespaces/{others.namespace}/pods"
     large = f"/api/v1/namespaces/{project.namespace}/configmaps"
     own_level = f"gpu-portal-team-{project.team.slug}"

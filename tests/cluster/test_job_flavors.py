@@ -86,6 +86,7 @@ def test_more_in_a_pod_than_a_node_has_is_refused_with_what_it_has(person: Perso
     assert "l40s has 4 nvidia.com/gpu" in " ".join(create(person, job("wide", L40S, amount=5)).split())
 
 
+@pytest.mark.own_project
 def test_an_event_says_which_gpu_it_became(person: Person) -> None:
     assert create(person, job("train", L40S)) == ""
 

@@ -23,7 +23,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.jobs import guided
-from tests.support.cluster.tenants import own_projects
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 from tests.support.people import client
@@ -158,10 +158,15 @@ def test_a_viewer_reads_and_changes_nothing(viewer: User, project: Project, shel
     assert "forbidden" in run("get", "secrets").stderr
 
 
+@pytest.fixture
+def other(lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        yield project
+
+
 def test_the_namespace_is_only_the_context(
-    member: User, project: Project, vision: Team, admin: ApiClient, shell: Callable[[User, str], Run]
+    member: User, project: Project, other: Project, shell: Callable[[User, str], Run]
 ) -> None:
-    (other,) = own_projects(vision, 1, admin)
     run = shell(member, kubeconfig(client(member), project)["kubeconfig"])
     assert run("auth", "can-i", "create", "jobs").stdout.strip() == "yes"
     assert run("auth", "can-i", "create", "jobs", "-n", other.namespace).stdout.strip() == "yes"

@@ -20,9 +20,9 @@ from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.allocations import held
 from tests.support.cluster.api_client import ApiClient, Object
-from tests.support.cluster.leftovers import clear
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.stage import Person
-from tests.support.cluster.tenants import own_projects, person_of, queued_job, retry_refused
+from tests.support.cluster.tenants import person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -36,10 +36,9 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 
 @pytest.fixture
-def neighbour(vision: Team, admin: ApiClient) -> Iterator[Project]:
-    (project,) = own_projects(vision, 1, admin)
-    yield project
-    clear(admin, project)
+def neighbour(lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        yield project
 
 
 @pytest.fixture

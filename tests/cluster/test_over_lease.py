@@ -22,7 +22,7 @@ from tests.support.cluster.api_client import ApiClient, Object
 from tests.support.cluster.tenants import gpu_pod, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.own_project]
 PORTAL = "system:serviceaccount:gpu-portal:portal"
 CONTROLLER = "system:serviceaccount:kube-system:generic-garbage-collector"
 GPU = "nvidia.com/gpu"

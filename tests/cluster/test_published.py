@@ -8,14 +8,13 @@ import pytest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from deploy.local.runner import Local
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.cluster.published.__main__ import examples, holds
 from tests.support.cluster.allocations import wait_for
-from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.leftovers import clear
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.manifests import build, merge
 from tests.support.cluster.stage import Person
-from tests.support.cluster.tenants import own_projects, person_of
+from tests.support.cluster.tenants import person_of
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -24,14 +23,13 @@ EXAMPLES = examples()
 
 
 @pytest.fixture(scope="module")
-def place(vision: Team, member: User, admin: ApiClient) -> Iterator[Project]:
-    [project] = own_projects(vision, 1, admin)
-    for body in holds():
-        answer = client(member).post("/api/v1/allocations", {**body, "project": project.slug}, format="json")
-        assert answer.status_code == 201, answer.json()
-        wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
-    yield project
-    clear(admin, project)
+def place(member: User, lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        for body in holds():
+            answer = client(member).post("/api/v1/allocations", {**body, "project": project.slug}, format="json")
+            assert answer.status_code == 201, answer.json()
+            wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
+        yield project
 
 
 @pytest.fixture(scope="module")

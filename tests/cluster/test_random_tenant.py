@@ -11,14 +11,15 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local.runner import Local
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.cluster.random_tenant import invariants, trial
 from tests.cluster.random_tenant.generator import Generator
 from tests.cluster.random_tenant.operations import Performer
 from tests.support.cluster import recorder
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.judge import over_allocated
-from tests.support.cluster.tenants import own_projects, token_of
+from tests.support.cluster.lent_projects import LentProjects
+from tests.support.cluster.tenants import token_of
 
 pytestmark = pytest.mark.cluster
 
@@ -30,9 +31,10 @@ def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
 
 
 @pytest.fixture
-def projects(vision: Team, admin: ApiClient) -> list[Project]:
-    """Create two projects of the member's team: the one that is mostly used, and another one."""
-    return own_projects(vision, 2, admin)
+def projects(lent_projects: LentProjects) -> Iterator[list[Project]]:
+    """Yield two projects of the member's team: the one that is mostly used, and another one."""
+    with lent_projects.own() as one, lent_projects.own() as other:
+        yield [one, other]
 
 
 @pytest.fixture

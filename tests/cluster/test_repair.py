@@ -163,6 +163,7 @@ def test_a_claim_deleted_in_use_ends_its_pods_and_comes_back(project: Project, m
     assert second.end is None
 
 
+@pytest.mark.own_project
 def test_deleting_the_namespace_fails_what_it_held_and_the_project_gets_a_new_one(
     project: Project, member: User, admin: ApiClient
 ) -> None:
@@ -178,6 +179,7 @@ def test_deleting_the_namespace_fails_what_it_held_and_the_project_gets_a_new_on
     held(member, project, "l40s/whole")
 
 
+@pytest.mark.own_project
 def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User) -> None:
     """Its limit counts it again, too: the restored database is older than the request."""
     row = held(member, project, "h100/whole")
@@ -236,6 +238,7 @@ def due_now(*targets: str) -> bool:
     return WorkItem.objects.filter(target__in=targets, due_at__lte=clock.now()).exists()
 
 
+@pytest.mark.own_project
 def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, admin: ApiClient) -> None:
     """Requested while the namespace is being deleted: it is held once the namespace exists again."""
     admin.delete("namespace", project.namespace)

@@ -112,6 +112,7 @@ def room(project: Project, admin: ApiClient) -> dict[str, int]:
     return eventually(counted, AssertionError, KeyError)
 
 
+@pytest.mark.own_project
 @pytest.mark.parametrize("key", KINDS)
 def test_a_project_has_no_more_objects_of_a_kind_than_its_quota_says(
     key: str, room: dict[str, int], project: Project, tenant: ApiClient

@@ -32,7 +32,7 @@ from tests.support.cluster.waiting import eventually
 from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.own_project, pytest.mark.usefixtures("settled")]
 
 PROCESSES, THREADS = 4, 25
 MANY, PROJECTS = 500, 5

@@ -82,6 +82,7 @@ def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
 # Moving
 
 
+@pytest.mark.own_project
 def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
     project: Project, member: User, operator: User, language: Team, admin: ApiClient
 ) -> None:
@@ -131,6 +132,7 @@ def over_http(local: Local, user: User, project: Project, body: str | Iterator[b
     return dict(answer.json())
 
 
+@pytest.mark.own_project
 def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     project: Project, member: User, operator: User, local: Local, tmp_path: Path, admin: ApiClient
 ) -> None:
@@ -149,6 +151,7 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     assert [interval.end is not None for interval in intervals(row)] == [True]
 
 
+@pytest.mark.own_project
 def test_what_keeps_an_archived_projects_namespace_is_told(
     project: Project, operator: User, local: Local, admin: ApiClient
 ) -> None:
@@ -169,6 +172,7 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     eventually(lambda: (told()["remaining"], told()["hint"]) == ([], ""))
 
 
+@pytest.mark.own_project
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
     browser, path = Client(), f"/projects/{project.slug}/archive"
     browser.force_login(operator)
@@ -184,6 +188,7 @@ def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -
     assert project.archived_at is not None
 
 
+@pytest.mark.own_project
 def test_a_project_taken_into_use_again_has_its_namespace_back(
     project: Project, member: User, operator: User, admin: ApiClient
 ) -> None:
