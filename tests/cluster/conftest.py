@@ -10,6 +10,7 @@ from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
+from tests.support.cluster.every_kind import every_kind  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import admin, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
@@ -28,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lending-example", metavar="FILE", help="write what was seen of lending into this guide")
     parser.addoption("--operations", metavar="N", default="200", help="how many operations the random tenant tries")
     parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests on a fleet with a node of every kind last."""
+    items.sort(key=lambda item: "every_kind" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")

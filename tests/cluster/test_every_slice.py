@@ -21,7 +21,7 @@ from tests.support.cluster import slices
 from tests.support.cluster.allocations import ended, wait_for
 from tests.support.cluster.api_client import ApiClient, Object
 from tests.support.cluster.connected import Tenant, apply_pod, running
-from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
+from tests.support.cluster.every_kind import offering_of
 from tests.support.cluster.guide import Observation, write_table
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
@@ -42,7 +42,7 @@ def observations(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
 @pytest.mark.parametrize("row", slices.ROWS, ids=lambda row: row.key)
 def test_a_slice_is_held_used_and_given_back(
     row: slices.Row,
-    nodes: dict[str, str],  # noqa: F811
+    every_kind: dict[str, str],
     member: User,
     project: Project,
     admin: ApiClient,
@@ -50,7 +50,7 @@ def test_a_slice_is_held_used_and_given_back(
     observations: list[Observation],
 ) -> None:
     api = client(member)
-    body = {"offering": offering_of(row, nodes), "count": row.count, **row.body}
+    body = {"offering": offering_of(row, every_kind), "count": row.count, **row.body}
     began = time.monotonic()
     response = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
     assert response.status_code == 201, response.json()

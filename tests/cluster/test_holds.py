@@ -1,5 +1,6 @@
 """The main path: slices on both backends, requested, admitted, held, used, released."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from allocations.requests import details, selectors
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import ended, held, intervals, phase, reason, request_slices, wait_for
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -45,12 +47,19 @@ def hold_quota(row: Allocation, admin: ApiClient) -> dict[str, Any]:
     return admin.get("resourcequota", hold_slot(row.number), row.project.namespace)
 
 
+@pytest.fixture(scope="module")
+def released(member: User, lent_projects: LentProjects) -> Iterator[dict[str, Allocation]]:
+    """Yield an allocation of each offering that was held and released, of which tests only look what became."""
+    with lent_projects.lent() as project:
+        yield {offering: ended(member, held(member, project, offering)) for offering in ("h100/whole", "l40s/whole")}
+
+
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
-def test_release_leaves_nothing_behind(offering: str, project: Project, member: User, admin: ApiClient) -> None:
-    row = ended(member, held(member, project, offering))
+def test_release_leaves_nothing_behind(offering: str, released: dict[str, Allocation], admin: ApiClient) -> None:
+    row = released[offering]
     assert row.outcome == Outcome.RELEASED
-    assert admin.objects("workloads,resourceclaims,pods", project.namespace) == []
-    guard = admin.get("gpuproject", "gpu-portal", project.namespace)
+    assert admin.objects("workloads,resourceclaims,pods", row.project.namespace) == []
+    guard = admin.get("gpuproject", "gpu-portal", row.project.namespace)
     assert guard["spec"]["allocations"] == {}
     assert set(hold_quota(row, admin)["spec"]["hard"].values()) == {"0"}
     assert all(interval.end for interval in intervals(row))
@@ -66,8 +75,8 @@ def test_kueue_knows_that_the_slices_are_held(project: Project, member: User, ad
     eventually(lambda: conditions().get("PodsReady") == "True")
 
 
-def test_the_ledger_charges_from_held_until_gone(project: Project, member: User) -> None:
-    row = ended(member, held(member, project, "l40s/whole"))
+def test_the_ledger_charges_from_held_until_gone(released: dict[str, Allocation]) -> None:
+    row = released["l40s/whole"]
     (interval,) = intervals(row)
     phases = {t.to_phase: t.at for t in row.transitions.filter(type="phase")}
     assert interval.start == row.held_at == phases[Phase.ACTIVE]
@@ -77,8 +86,8 @@ def test_the_ledger_charges_from_held_until_gone(project: Project, member: User)
     assert not interval.estimated_end
 
 
-def test_every_transition_has_its_evidence(project: Project, member: User) -> None:
-    row = ended(member, held(member, project, "h100/whole"))
+def test_every_transition_has_its_evidence(released: dict[str, Allocation]) -> None:
+    row = released["h100/whole"]
     story = [(t.type, t.from_phase, t.to_phase) for t in row.transitions.order_by("id")]
     while_queued = ("phase", "queued", "queued")  # for each reason to wait that was seen: the cluster's speed decides
     assert while_queued in story

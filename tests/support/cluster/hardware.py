@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def apply(admin: ApiClient, namespace: str) -> Iterator[Apply]:
     eventually(lambda: not any(admin.find(kind, name, namespace) for kind, name in created), within_s=180)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fleet(kubeconfig: Path) -> Command:
     """Return a function that runs the fleet's command line."""
 
@@ -78,7 +79,15 @@ def read(admin: ApiClient) -> Read:
 
 @pytest.fixture(scope="module")
 def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
-    """Add one node of each kind to those there are; yield their names; remove them at the end.
+    """Yield a function that adds nodes for the tests of a module."""
+    with adding_nodes(kubeconfig, fleet, read) as switch:
+        yield switch
+
+
+@contextmanager
+def adding_nodes(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
+    """Yield a function that adds one node of each kind to those there are, and returns their names; remove them at the
+    end.
 
     Waits until they are gone, since a later node of the same name would otherwise keep the old one's MIG layout.
     """
