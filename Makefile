@@ -5,15 +5,17 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test faults lint docs reference screenshots matrix bench
+.PHONY: help setup demo up down status test test-stage test-long faults lint docs reference screenshots matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
 	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/contribute/fleet.md"
 	@echo "                  HISTORY=30d: with a simulated past of 30 days, so that costs have something to show"
 	@echo "make up           the same in the background; also: make status, make down"
-	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
-	@echo "make faults       of these kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
+	@echo "make test         lint, types, import contracts and tests; make lint: all but the tests"
+	@echo "make test-stage   tests of the simulated hardware and of the supervisor"
+	@echo "make test-long    before a release: random tests in full size, a hostile member for 10 minutes, 50 kills in 20 minutes"
+	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/reference/access.md"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
 	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"
@@ -63,11 +65,22 @@ lint: setup docs
 	$(PYTHON) -m tests.services $(PYTHON) manage.py makemigrations --check --dry-run
 
 # --reuse-db: the databases are thrown away with their servers.
-test: lint
-	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults -n auto --dist loadfile --reuse-db
+FAST := $(PYTHON) -m pytest $(foreach folder,cluster faults stage,--ignore=tests/$(folder)) -n auto --dist loadfile --reuse-db
+
+test: setup
+	$(PYTHON) -m tests.minutes --part lint $(MAKE) lint
+	$(FAST) --part "fast part"
 	$(PYTHON) -m tests.stack
-	$(PYTHON) -m tests.stack tests/faults
-	$(PYTHON) -m tests.stack tests/cluster/test_hostile_member.py --minutes 2
+	$(PYTHON) -m tests.minutes
+
+test-stage: setup
+	$(PYTHON) -m tests.stack tests/stage --part "hardware and supervisor"
+	$(PYTHON) -m tests.minutes
+
+test-long: setup
+	$(FAST) --long --part "fast part, full sizes"
+	$(PYTHON) -m tests.stack --long
+	$(PYTHON) -m tests.minutes --long
 
 reference: setup
 	$(PYTHON) -m docs.generate --write

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from portal.http import counters, early_refusals
 from portal.tenants import services
 from portal.tenants.models import Project, Team, User
+from tests import minutes
 from tests.support import api_contract
 from tests.support.people import person
 
@@ -32,7 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", metavar="S", default="14", help="what the requests of fuzzing are drawn from")
     parser.addoption("--kills", metavar="K", default="8", help="how many kills there are in these minutes")
     parser.addoption("--minutes", metavar="M", default="0", help="how long a member attacks, or processes are killed")
+    parser.addoption("--part", metavar="NAME", help="record how long each test took: tests/minutes.py")
     parser.addoption("--seed", metavar="S", default="11", help="what operations, attacks and kills are drawn from")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (part := config.getoption("part")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(minutes.Recorder(part))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

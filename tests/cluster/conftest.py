@@ -1,24 +1,24 @@
 """Fixtures of tests on the real control plane. The stack runs before pytest starts: tests/stack.py."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
 from tests.support.cluster.every_kind import every_kind  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import admin, kubectl, live_database, local  # noqa: F401 (fixtures)
+from tests.support.cluster.fixtures import (  # noqa: F401 (fixtures)
+    admin,
+    kubeconfig,
+    kubectl,
+    live_database,
+    local,
+)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
 from tests.support.cluster.lent_projects import LentProjects
-
-if "GPU_PORTAL_TEST_HOME" not in os.environ:
-    raise pytest.UsageError("these tests need the whole portal on a cluster: python -m tests.stack tests/cluster")
-
+from tests.support.cluster.mig_changes import cut  # noqa: F401 (a fixture)
 
 THROWN_AWAY: list[str] = []
 
@@ -35,12 +35,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests on a fleet with a node of every kind last."""
     items.sort(key=lambda item: "every_kind" in getattr(item, "fixturenames", ()))
-
-
-@pytest.fixture(scope="session")
-def kubeconfig(local: Local) -> Path:
-    """Return the local administrator's kubeconfig."""
-    return local.kubeconfig
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +67,10 @@ def project(request: pytest.FixtureRequest, lent_projects: LentProjects) -> Iter
 
 
 @pytest.fixture
-def settled(lent_projects: LentProjects) -> None:
+def settled(request: pytest.FixtureRequest, lent_projects: LentProjects) -> None:
     """Let nothing be done in the background for other tests while a test measures what the portal does."""
+    if "project" in request.fixturenames:
+        request.getfixturevalue("project")
     lent_projects.settle()
 
 

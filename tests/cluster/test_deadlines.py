@@ -16,6 +16,7 @@ from portal.core import clock
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.failed_starts import first_failure, start_deadline
 from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 
@@ -109,22 +110,29 @@ def test_what_is_not_held_again_in_time_gives_up_waiting(waiting: Waiting) -> No
     assert row.ended_at >= row.held_until + (row.give_up_at - row.created_at)
 
 
-def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_after_three_tries(
+def test_a_hold_without_a_device_gives_its_reservation_back_and_tries_again(
     project: Project, member: User, admin: ApiClient
 ) -> None:
     """Every h100 GPU becomes unhealthy after the request was accepted, so the scheduler finds none."""
     taint_h100(admin, "NoSchedule")
     try:
-        row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
-        wait_for(row, Phase.SUSPENDED, within_s=90)
-        assert row.reason == "no_fitting_device"
-        assert row.start_failures == 3
-        assert "allocate all claims" in row.message
-        eventually(lambda: not admin.objects("workloads,resourceclaims,pods", project.namespace))
+        with start_deadline("h100"):
+            row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
+            reserved = eventually(lambda: lease_uid(admin, row))
+            failed = first_failure(row)
+        eventually(lambda: lease_uid(admin, row) != reserved)
     finally:
         taint_h100(admin, "")
-    services.retry(member, row)
+    assert failed.reason == "no_fitting_device"
+    assert "(try 1 of 3)" in failed.message
+    assert "allocate all claims" in failed.message
     wait_for(row, Phase.ACTIVE)
+
+
+def lease_uid(admin: ApiClient, row: Allocation) -> str:
+    """Return the uid of its Workload; empty if there is none."""
+    lease = admin.find("workload", f"{row.name}-lease", row.project.namespace)
+    return str(lease.get("metadata", {}).get("uid", ""))
 
 
 def taint_h100(admin: ApiClient, effect: str) -> None:

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
 
+from allocations.cluster.client import connect
+from allocations.cluster.kinds import KINDS
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
@@ -16,9 +17,12 @@ from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import intervals, request_slices, wait_for
+from tests.support.cluster.failed_starts import DEADLINE_S, first_failure, start_deadline
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
+from tests.support.cluster.watch_events import events_since
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 REFUSAL = "Claims of this namespace want a cost centre."
@@ -102,8 +106,9 @@ def lift(kubectl: Kubectl, name: str) -> None:
 def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
     project: Project, member: User, kubectl: Kubectl, refused_claims: str
 ) -> None:
-    row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
-    wait_for(row, Phase.SUSPENDED, within_s=60)
+    with start_deadline("h100"):
+        row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
+        wait_for(row, Phase.SUSPENDED, within_s=60)
     assert (row.reason, row.start_failures) == ("start_refused", 3)
     assert REFUSAL in row.message
     list_command = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
@@ -116,32 +121,38 @@ def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
 def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_start(
     project: Project, member: User, kubectl: Kubectl, unread_policy: str
 ) -> None:
-    row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
-    wait_for(row, Phase.STARTING)
-    deadline = clock.now() + timedelta(seconds=settings.START_DEADLINE_S)
-    failed = WorkItem.objects.filter(
-        target=f"local/allocation:{row.pk}", error__contains=unread_policy, leased_until=None
-    )
-    eventually(lambda: failed.filter(updated_at__gt=deadline).exists(), within_s=60)
-    row.refresh_from_db()
-    assert (row.phase, row.start_failures) == (Phase.STARTING, 0)
+    with start_deadline("h100"):
+        row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
+        wait_for(row, Phase.STARTING)
+        deadline = clock.now() + timedelta(seconds=DEADLINE_S)
+        failed = WorkItem.objects.filter(
+            target=f"local/allocation:{row.pk}", error__contains=unread_policy, leased_until=None
+        )
+        eventually(lambda: failed.filter(updated_at__gt=deadline).exists(), within_s=60)
+        row.refresh_from_db()
+        assert (row.phase, row.start_failures) == (Phase.STARTING, 0)
     lift(kubectl, unread_policy)
     wait_for(row, Phase.ACTIVE, within_s=60)
 
 
-def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
+def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back_and_tries_again(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
     """The resources are those of a fleet whose nodes had four GPUs at the request; now they have eight."""
     claim = {"requests": [{"device": "gpu", "count": "all"}]}
-    row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=6))
+    row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=3))
     assert row.claim is not None
-    half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
-    then = {**row.claim, "built": {**row.claim["built"], "units": half}}
-    Allocation.objects.filter(pk=row.pk).update(claim=then)
-    wait_for(row, Phase.SUSPENDED, within_s=90)
-    assert (row.reason, row.start_failures) == ("more_than_counted", 3)
-    assert "56 of gpu-portal.io/compute-slices where 28 are counted" in row.message
-    list_command = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    eventually(lambda: kubectl(*list_command) == "")
-    eventually(lambda: all(interval.end is not None for interval in intervals(row)))
+    counted, revision = row.claim, connect(LOCAL).revision(KINDS["ResourceClaim"])
+    half = {name: amount // 2 for name, amount in counted["built"]["units"].items()}
+    Allocation.objects.filter(pk=row.pk).update(claim={**counted, "built": {**counted["built"], "units": half}})
+    failed = first_failure(row)
+    Allocation.objects.filter(pk=row.pk).update(claim=counted)
+    assert failed.reason == "more_than_counted"
+    assert "56 of gpu-portal.io/compute-slices where 28 are counted" in failed.message
+    wait_for(row, Phase.ACTIVE)
+    for kind in ("Workload", "ResourceClaim", "Pod"):
+        events = events_since(kubectl, KINDS[kind].path(project.namespace), str(revision))
+        assert "DELETED" in [event["type"] for event in events], kind
+    present = [interval for interval in intervals(row) if interval.end is None]
+    assert len(present) == counted["built"]["units"]["gpu-portal.io/compute-slices"] // 7
+    assert all(interval.start > failed.at for interval in present)

@@ -73,7 +73,7 @@ class Attacker:
 def minutes(pytestconfig: pytest.Config) -> float:
     access = float(pytestconfig.getoption("minutes"))
     if not access:
-        pytest.skip("runs on a control plane of its own: --minutes 2")
+        pytest.skip("takes minutes: --minutes 2")
     return access
 
 

@@ -1,4 +1,4 @@
-"""The preflight command on the real cluster: green for the portal, and specific for a token without permissions."""
+"""The preflight command on the real cluster, for the portal and for tokens with fewer and more rights."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,7 @@ import yaml
 
 from deploy.local.runner import Local
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.preflight import preflight
 from tests.support.cluster.waiting import eventually
 
@@ -65,3 +66,10 @@ def test_an_administrators_token_is_too_much(local: Local, admin: ApiClient, tmp
     assert status == 1
     assert "list secrets" in found["Rights we should not have"]["found"]
     assert found["Our rights"]["status"] == "ok"
+
+
+def test_the_portal_is_its_service_account_and_no_administrator(local: Local, kubectl: Kubectl):
+    requests = (f"--kubeconfig={local.portal_kubeconfig}", "auth")
+    assert "system:serviceaccount:gpu-portal:portal" in kubectl(*requests, "whoami")
+    with pytest.raises(AssertionError, match="can-i get secrets"):
+        kubectl(*requests, "can-i", "get", "secrets", "--all-namespaces")

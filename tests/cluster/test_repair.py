@@ -10,7 +10,6 @@ from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
-from allocations.requests import services
 from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
@@ -20,6 +19,7 @@ from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
 from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.failed_starts import first_failure, start_deadline
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.tenants import wait_for_members
 from tests.support.cluster.waiting import eventually
@@ -203,14 +203,12 @@ def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
     project: Project, member: User, admin: ApiClient
 ) -> None:
     before = admin.created(claim("taken", "mig.nvidia.com"), project.namespace)["metadata"]["uid"]
-    row = request_slices(member, project, "h100/whole", name="taken")
-    wait_for(row, Phase.SUSPENDED, within_s=60)
-    assert row.reason == "start_refused"
-    assert f"A ResourceClaim named taken in {project.namespace} is in the way" in row.message
-    assert uid(admin, "resourceclaim/taken", project.namespace) == before
-    admin.delete("resourceclaim", "taken", project.namespace)
-    eventually(lambda: not uid(admin, "resourceclaim/taken", project.namespace))
-    services.retry(member, row)
+    with start_deadline("h100"):
+        row = request_slices(member, project, "h100/whole", name="taken")
+        failed = first_failure(row)
+    assert admin.delete("resourceclaim", "taken", project.namespace, preconditions={"uid": before}).status == 200
+    assert failed.reason == "start_refused"
+    assert f"A ResourceClaim named taken in {project.namespace} is in the way" in failed.message
     wait_for(row, Phase.ACTIVE)
 
 

@@ -5,18 +5,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.db.models import Q
 
+from allocations.cluster import client as cluster_client
 from allocations.cluster.kinds import INVENTORY, KINDS
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject, Transition
 from deploy.local.runner import Local
-from portal.core import clock
-from portal.core.models import WorkItem
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
@@ -28,15 +25,18 @@ from tests.support.apiserver import OWN_GETS, OWN_WRITES, ApiServer
 from tests.support.cluster.allocations import ended, held, release_all, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Read, are_gone
+from tests.support.cluster.quiet import until_nothing_is_due, until_others_are_gone
 from tests.support.cluster.waiting import eventually
 from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
+from tests.support.people import client
 
 pytestmark = [pytest.mark.cluster, pytest.mark.own_project, pytest.mark.usefixtures("settled")]
 
 PROCESSES, THREADS = 4, 25
-MANY, PROJECTS = 500, 5
-NODES = 40  # of t4, each with 16 shared slices
+MANY, PROJECTS = 120, 3
+PAGE = 50
+NODES = 10  # of t4, each with 16 shared slices
 ADDED = {f"t4-{2 + number}" for number in range(NODES)}
 OURS = {kind.plural for kind in KINDS.values() if kind.name not in INVENTORY}
 """The kinds that the portal writes. It only lists and watches the inventory's kinds."""
@@ -153,26 +153,30 @@ def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> No
     assert actives.count() == len(many)
 
 
-def until_others_are_gone(kubectl: Kubectl) -> None:
-    """Wait until nothing that earlier tests left is being deleted, of which the portal has yet to write something, and
-    nothing is due.
-    """
-    ending = "jsonpath={.items[?(@.metadata.deletionTimestamp)].metadata.name}"
-    eventually(lambda: not kubectl("get", "namespaces,nodes,jobs,pods", "-A", "-o", ending), within_s=120)
-    until_nothing_is_due()
+def test_a_list_over_several_pages_has_each_row_once(
+    many: list[Allocation], member: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what the portal reads from the API server, and of what the REST API returns, with small pages."""
+    kind, api = KINDS["Workload"], cluster_client.connect(LOCAL)
+    first = api.json("GET", kind.path(), query={"limit": PAGE, "labelSelector": kind.selector})
+    assert (len(first["items"]), bool(first["metadata"]["continue"])) == (PAGE, True)
+    monkeypatch.setattr(cluster_client, "PAGE", PAGE)
+    leases, _ = api.list(kind, lambda found: (found["metadata"]["namespace"], found["metadata"]["name"]))
+    expected = sorted((row.project.namespace, f"{row.name}-lease") for row in many)
+    namespaces = {namespace for namespace, _ in expected}
+    assert sorted(lease for lease in leases if lease[0] in namespaces) == expected
+    slugs = {row.project.slug for row in many}
+    assert sorted(_over_rest(member, slugs)) == sorted(str(row.pk) for row in many)
 
 
-def until_nothing_is_due(within_s: float = 120.0) -> None:
-    """Wait until all enqueued targets are reconciled; later ones wait for their own time, such as an end, and a count
-    of the fleet for its next turn.
-    """
-    soon, of_fleet = clock.now() + timedelta(hours=1), [targets.inventory(LOCAL), targets.usage(LOCAL)]
-
-    def is_quiet() -> bool:
-        later = Q(target__in=of_fleet, due_at__gt=clock.now())
-        return not WorkItem.objects.filter(due_at__lte=soon).exclude(later).exists()
-
-    eventually(is_quiet, within_s=within_s)
+def _over_rest(person: User, projects: set[str]) -> Iterator[str]:
+    """Yield the id of each allocation of the projects, page by page."""
+    api, url = client(person), f"/api/v1/allocations?project={','.join(projects)}&limit={PAGE}"
+    while url:
+        page = api.get(url).json()
+        assert len(page["results"]) <= PAGE
+        yield from (row["id"] for row in page["results"])
+        url = page["next"]
 
 
 def _resource_version(kubectl: Kubectl, project: Project) -> str:

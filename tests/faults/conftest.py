@@ -16,6 +16,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from tests.support.cluster.allocations import release_all
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
+from tests.support.cluster.quiet import until_others_are_gone
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 from tests.support.faults import judge
@@ -31,8 +32,8 @@ FIGURES: list[str] = []
 
 @pytest.fixture(scope="session")
 def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
-    """Create two projects in each team; yield the crowd once their namespaces are ready; release everything at the
-    end.
+    """Create two projects in each team; yield the crowd once their namespaces are ready and the portal has nothing to
+    do; release everything at the end.
     """
     people: list[tuple[User, Project]] = []
     for slug in ("vision", "language", "vision", "language"):
@@ -42,6 +43,7 @@ def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
     for _, project in people:
         roles = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(roles, AssertionError)
+    until_others_are_gone(kubectl)
     yield Crowd(people)
     for _, project in people:
         release_all(project)

@@ -16,7 +16,9 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture(scope="session", autouse=True)
 def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Let the tests use the database of the running portal."""
+    """Let the tests use the database of the running portal; end the session where none runs."""
+    if "GPU_PORTAL_TEST_HOME" not in os.environ:
+        pytest.exit("these tests need the whole portal on a cluster: python -m tests.stack FILE", returncode=4)
     with django_db_blocker.unblock():
         yield
 
@@ -24,6 +26,12 @@ def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def local() -> Local:
     return Local(Path(os.environ["GPU_PORTAL_TEST_HOME"]))
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(local: Local) -> Path:
+    """Return the local administrator's kubeconfig."""
+    return local.kubeconfig
 
 
 @pytest.fixture(scope="session")

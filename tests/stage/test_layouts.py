@@ -4,19 +4,16 @@ The portal takes no part: plain Workloads, each in a queue of one GPU, and plain
 """
 
 import json
-import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from allocations.cluster.gpu_selector import of_gpu
 from quotas.catalog import layouts
-from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.one_gpu import SELECT, Manifest, allocated, claimed, listed
 from tests.support.cluster.waiting import eventually
 from tests.support.mig_layouts import is_valid
 
@@ -32,9 +29,7 @@ FULL = tuple(
 )
 AT_ONCE = 16
 """GPUs of this model in the simulated fleet."""
-SELECT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 TOO_LARGE = ({"7g.80gb": 1}, {"4g.40gb": 1, "3g.40gb": 1}, {"3g.40gb": 2}, {"2g.20gb": 3, "1g.10gb": 1})
-Manifest = dict[str, Any]
 
 
 def largest_first(layout: Mapping[str, int]) -> list[str]:
@@ -117,57 +112,6 @@ def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, namespace
     eventually(lambda: reasons() == {"Unschedulable"}, within_s=60)
 
 
-def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(
-    kubectl: Kubectl, namespace: str
-) -> None:
-    """``layouts.first_fit``, on which the portal's choice of GPUs is based: one GPU, filled and emptied."""
-    dice = random.Random(20261121)
-    gpu = uuid_of(kubectl, "h100-0", "gpu-0")
-    placements: dict[str, Placement] = {}
-    placed = 0
-    for step in range(40):
-        if placements and dice.random() < 0.4:
-            name_to_delete = dice.choice(sorted(placements))
-            kubectl("delete", "pod", name_to_delete, "-n", namespace, "--force")
-            kubectl("delete", "resourceclaim", name_to_delete, "-n", namespace, "--timeout=30s")
-            del placements[name_to_delete]
-            continue
-        profile = dice.choice([one.name for one in H100.profiles])
-        predicted = layouts.first_fit(H100, frozenset(placements.values()), profile)
-        if predicted is None:
-            continue
-        name = f"step-{step}"
-        kubectl("create", "-f", "-", stdin=json.dumps(listed(claimed(namespace, name, [profile], gpu))))
-        (result,) = allocated(kubectl, namespace, {*placements, name})[name]
-        assert layouts.placement_of_device(H100, result["device"]) == ("gpu-0", predicted), placements
-        placements[name] = predicted
-        placed += 1
-    assert placed > 10
-
-
-def uuid_of(kubectl: Kubectl, node: str, gpu: str) -> str:
-    found = json.loads(kubectl("get", "resourceslices", "-o", "json"))["items"]
-    devices = [d for one in found if one["spec"].get("nodeName") == node for d in one["spec"].get("devices", ())]
-    uuids = [str(d["attributes"]["uuid"]["string"]) for d in devices if d["name"] == gpu]
-    return uuids[0]
-
-
-def allocated(kubectl: Kubectl, namespace: str, names: set[str]) -> dict[str, list[dict[str, str]]]:
-    """Return the device allocated to each claim, once all of them have one."""
-
-    def results_if_complete() -> dict[str, list[dict[str, str]]]:
-        rows = json.loads(kubectl("get", "resourceclaims", "-n", namespace, "-o", "json"))["items"]
-        of = {row["metadata"]["name"]: row.get("status", {}).get("allocation", {}) for row in rows}
-        results = {name: found.get("devices", {}).get("results", []) for name, found in of.items()}
-        return results if set(results) == names and all(results.values()) else {}
-
-    return eventually(results_if_complete, within_s=60)
-
-
-def listed(items: Sequence[Manifest]) -> Manifest:
-    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
-
-
 def queue_of_one_gpu(namespace: str, name: str) -> list[Manifest]:
     kueue = "kueue.x-k8s.io/v1beta2"
     quota = [{"name": resource, "nominalQuota": str(amount)} for resource, amount in GPU.items()]
@@ -208,42 +152,3 @@ def pod_set(profile: str, count: int) -> Manifest:
     spec = {"restartPolicy": "Never", "nodeSelector": SELECT, "tolerations": [{"operator": "Exists"}]}
     name = "p-" + profile.replace(".", "-").replace("+", "-")
     return {"name": name, "count": count, "template": {"spec": {**spec, "containers": [container]}}}
-
-
-def claimed(namespace: str, name: str, profiles: Sequence[str], gpu: str = "") -> list[Manifest]:
-    """Return a claim of all the slices on one GPU, by UUID or any GPU, and a pod that uses it."""
-    steered = [{"cel": {"expression": of_gpu(gpu)}}] if gpu else []
-    requests = [
-        {
-            "name": f"slice-{n}",
-            "exactly": {
-                "deviceClassName": "mig.nvidia.com",
-                "selectors": [
-                    {"cel": {"expression": f'device.attributes["gpu.nvidia.com"].profile == "{profile}"'}},
-                    *steered,
-                ],
-            },
-        }
-        for n, profile in enumerate(profiles)
-    ]
-    devices = {"requests": requests, "constraints": [{"matchAttribute": "gpu.nvidia.com/parentUUID"}]}
-    container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"claims": [{"name": "gpu"}]}}
-    return [
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"devices": devices},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "nodeSelector": SELECT,
-                "tolerations": [{"operator": "Exists"}],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-                "containers": [container],
-            },
-        },
-    ]

@@ -11,7 +11,6 @@ import pytest
 
 from deploy.local import leftovers
 from deploy.local.control import NotRunning
-from deploy.local.errors import LocalError
 from deploy.local.kubectl import kubectl
 from deploy.local.runner import Local
 
@@ -117,13 +116,6 @@ def test_up_of_what_runs_changes_nothing(cluster: Local) -> None:
     before = cluster.pids()
     cluster.up(("cluster",))
     assert cluster.pids() == before
-
-
-def test_the_portal_is_its_service_account_and_no_administrator(cluster: Local) -> None:
-    asks = (f"--kubeconfig={cluster.portal_kubeconfig}", "auth")
-    assert "system:serviceaccount:gpu-portal:portal" in kubectl(cluster.home, *asks, "whoami")
-    with pytest.raises(LocalError):
-        kubectl(cluster.home, *asks, "can-i", "get", "secrets", "--all-namespaces")
 
 
 def test_down_leaves_no_process(cluster: Local) -> None:

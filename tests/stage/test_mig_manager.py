@@ -1,21 +1,16 @@
 """An administrator changes a node's MIG layout by its label, and the node's offerings follow."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from deploy.local.fleet.mig_manager import CARDS_ANNOTATION, CONFIG, STATE, from_annotation
-from quotas.catalog.models import Node, Offering, PoolUse
 from tests.support.cluster.hardware import gpu_pod, running, unschedulable
+from tests.support.cluster.mig_changes import versions
 from tests.support.cluster.waiting import eventually
-from tests.support.cluster.watch_events import events_since
 
 pytestmark = pytest.mark.cluster
 
 SEVENTHS = {"nvidia.com/mig-1g.10gb": "56"}
-
-Cut = Callable[[str, str], list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -33,34 +28,6 @@ def a30(added) -> str:
     return added["a30-single"]
 
 
-@pytest.fixture
-def cut(kubectl, read) -> Cut:
-    """Request a layout; return the states of the MIG manager until it is done; none if it is the current layout."""
-
-    def cut(node: str, config: str) -> list[str]:
-        before = read("node", node)["metadata"]
-
-        def states() -> list[str]:
-            metadata = [version["metadata"] for version in versions(kubectl, node, before["resourceVersion"])]
-            answers = [
-                one for one in metadata if from_annotation(one["annotations"][CARDS_ANNOTATION]).config == config
-            ]
-            states = [one["labels"][STATE] for one in answers]
-            return states if states[-1:] in (["success"], ["failed"]) else []
-
-        if before["labels"][CONFIG] == config:
-            return []
-        kubectl("label", "node", node, f"{CONFIG}={config}", "--overwrite")
-        return list(dict.fromkeys(eventually(states)))
-
-    return cut
-
-
-def versions(kubectl, node: str, since: str) -> list[dict[str, Any]]:
-    """Return the node after each write since a resourceVersion."""
-    return [event["object"] for event in events_since(kubectl, "/api/v1/nodes", since, node)]
-
-
 def labels(read, node: str) -> dict[str, str]:
     found: dict[str, str] = read("node", node)["metadata"]["labels"]
     return found
@@ -72,27 +39,6 @@ def gpus(read, node: str, part: str = "allocatable") -> dict[str, str]:
 
 def gpus_of(node: dict[str, Any], part: str = "allocatable") -> dict[str, str]:
     return {name: count for name, count in node["status"][part].items() if name.startswith("nvidia.com/")}
-
-
-def total(pool: str) -> int:
-    """Return the units of a pool in the portal's catalog."""
-    return PoolUse.objects.get(pool__key=pool).total
-
-
-def test_the_catalogue_follows_a_layout(a100, cut):
-    cut(a100, "all-balanced")
-    eventually(lambda: (total("a100/mig-1g.10gb"), total("a100/mig-3g.40gb")) == (32, 16))
-    cut(a100, "halves")
-    eventually(lambda: (total("a100/mig-1g.10gb"), total("a100/mig-3g.40gb")) == (16, 24))
-
-
-def test_the_catalogue_says_what_is_broken_and_takes_what_is_new(a30, cut):
-    cut(a30, "all-balanced")
-    eventually(lambda: "strategy single needs" in Node.objects.get(name=a30).problem)
-    assert Node.objects.get(name=a30).flavor is None
-    cut(a30, "all-2g.12gb")
-    eventually(lambda: Node.objects.filter(name=a30, flavor__product="NVIDIA-A30-MIG-2g.12gb", problem="").exists())
-    assert Offering.objects.filter(flavor__nodes__name=a30, kind="mig", profile="2g.12gb").exists()
 
 
 def test_a_new_layout_is_pending_and_then_offered(a100, apply, cut, read, namespace):
