@@ -27,6 +27,7 @@ Switch = Callable[..., dict[str, str]]
 def namespace(admin: ApiClient) -> Iterator[str]:
     """Create a namespace that is no project of the portal, so that only Kubernetes decides in it."""
     admin.created({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    eventually(lambda: admin.find("serviceaccount", "default", NAMESPACE))
     yield NAMESPACE
     admin.delete("namespace", NAMESPACE)
     eventually(lambda: not admin.find("namespace", NAMESPACE), within_s=180)

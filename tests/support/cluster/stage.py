@@ -197,5 +197,4 @@ def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> N
     for kind in CLUSTER_WIDE:
         portal.delete(kind, ns)
     admin.delete("runtimeclass", f"nvidia-{ns}")
-    namespaces = [names[part] for part in ("ns", "open", "neighbours", "foreign", "bare")]
-    eventually(lambda: not any(admin.api.find("namespace", name) for name in namespaces), within_s=100)
+    eventually(lambda: not admin.api.objects("pods,resourceclaims", ns))

@@ -51,8 +51,9 @@ def own_projects(team: Team, number: int, admin: ApiClient) -> list[Project]:
 
 
 def wait_for_members(admin: ApiClient, project: Project) -> None:
-    """Return once the project's namespace is ready for its members."""
+    """Return once the project's namespace is ready for its members and their pods."""
     eventually(lambda: admin.find("rolebinding", "gpu-portal-tenant", project.namespace))
+    eventually(lambda: admin.find("serviceaccount", "default", project.namespace))
 
 
 def retry_refused(create: Callable[..., object], *arguments: Any, **options: Any) -> None:
