@@ -49,8 +49,8 @@ def reserved(admin: ApiClient, project: Project) -> GpuCount:
         return sum(
             int(podset["resourceUsage"][GPU])
             for item in items
-            if not any(c["type"] == "Finished" for c in item["status"].get("conditions", []))
-            for podset in item["status"].get("admission", {}).get("podSetAssignments", [])
+            if not any(c["type"] == "Finished" for c in item.get("status", {}).get("conditions", []))
+            for podset in item.get("status", {}).get("admission", {}).get("podSetAssignments", [])
         )
 
     return count
