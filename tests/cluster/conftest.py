@@ -1,18 +1,14 @@
 """Fixtures of tests on the real control plane. The stack runs before pytest starts: tests/stack.py."""
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
-from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
-from portal.workqueue import queue as workqueue
-from portal.workqueue import targets
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
+from tests.support.cluster.every_kind import every_kind  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import (  # noqa: F401 (fixtures)
-    Kubectl,
     admin,
     kubeconfig,
     kubectl,
@@ -21,10 +17,10 @@ from tests.support.cluster.fixtures import (  # noqa: F401 (fixtures)
 )
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
-from tests.support.cluster.leftovers import clear
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.mig_changes import cut  # noqa: F401 (a fixture)
-from tests.support.cluster.waiting import eventually
-from tests.support.clusters import LOCAL
+
+THROWN_AWAY: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lending-example", metavar="FILE", help="write what was seen of lending into this guide")
     parser.addoption("--operations", metavar="N", default="200", help="how many operations the random tenant tries")
     parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests on a fleet with a node of every kind last."""
+    items.sort(key=lambda item: "every_kind" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +47,33 @@ def member() -> User:
     return User.objects.get(username="vision-member")
 
 
+@pytest.fixture(scope="session")
+def lent_projects(vision: Team, admin: ApiClient) -> Iterator[LentProjects]:
+    """Yield the projects of team vision that are lent to tests."""
+    projects = LentProjects(admin, vision)
+    yield projects
+    projects.close()
+    THROWN_AWAY.extend(projects.thrown_away)
+
+
 @pytest.fixture
-def project(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
-    """Yield a project of team vision for one test, with its namespace ready; leave nothing of it at the end."""
-    slug = f"t-{uuid4().hex[:10]}"
-    project = tenants.create_project(vision, slug, "A test's own")
-    workqueue.enqueue(targets.project(LOCAL, slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
-    yield project
-    clear(admin, project)
+def project(request: pytest.FixtureRequest, lent_projects: LentProjects) -> Iterator[Project]:
+    """Yield a project of team vision with its namespace ready; one that no test has had if it is marked
+    ``own_project``.
+    """
+    is_own = request.node.get_closest_marker("own_project")
+    with lent_projects.own() if is_own else lent_projects.lent() as project:
+        yield project
+
+
+@pytest.fixture
+def settled(request: pytest.FixtureRequest, lent_projects: LentProjects) -> None:
+    """Let nothing be done in the background for other tests while a test measures what the portal does."""
+    if "project" in request.fixturenames:
+        request.getfixturevalue("project")
+    lent_projects.settle()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in THROWN_AWAY:
+        terminalreporter.write_line(f"A project that was lent was thrown away: {line}")

@@ -5,19 +5,20 @@ The recorder uses neither the portal's tables nor its code: `tests/support/clust
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from random import Random
 
 import pytest
 
 from deploy.local.runner import Local
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.cluster.random_tenant import trial
 from tests.support.cluster import recorder
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.honest_tenant import HonestTenant
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.recorder import Comparison, Recorder
-from tests.support.cluster.tenants import own_projects, token_of
+from tests.support.cluster.tenants import token_of
 from tests.support.cluster.usage import Holder
 
 pytestmark = pytest.mark.cluster
@@ -25,15 +26,16 @@ STEPS = 24
 
 
 @pytest.fixture
-def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Return two projects of one team, so that each waits for what the other holds."""
-    return own_projects(vision, 2, kubectl)
+def projects(lent_projects: LentProjects) -> Iterator[list[Project]]:
+    """Yield two projects of one team, so that each waits for what the other holds."""
+    with lent_projects.own() as one, lent_projects.own() as other:
+        yield [one, other]
 
 
 def test_the_ledger_has_the_gpu_seconds_that_a_recorder_outside_the_portal_saw(
-    pytestconfig: pytest.Config, local: Local, member: User, projects: list[Project]
+    pytestconfig: pytest.Config, local: Local, member: User, admin: ApiClient, projects: list[Project]
 ) -> None:
-    seed, admin = int(pytestconfig.getoption("seed")), ApiClient(local.home)
+    seed = int(pytestconfig.getoption("seed"))
     tenant = ApiClient(local.home, token_of(member))
     rng, namespaces = Random(seed), [project.namespace for project in projects]
     somebody = HonestTenant(rng, member, tenant, admin)

@@ -16,7 +16,7 @@ from quotas.metering.models import CapacityInterval, ForeignUse
 from quotas.metering.parts import Category
 from tests.support import hours_by_flavor
 from tests.support.cluster.allocations import held, intervals, release_all
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.hardware import Apply, Command, Read, Switch, gpu_pod
 from tests.support.cluster.waiting import eventually
 
@@ -96,14 +96,14 @@ def test_a_node_that_comes_and_goes_begins_and_ends_its_capacity(nodes: dict[str
 
 
 def test_a_pod_without_an_allocation_is_unmanaged_from_its_node_until_it_is_gone(
-    nodes: dict[str, str], apply: Apply, kubectl: Kubectl, namespace: str
+    nodes: dict[str, str], apply: Apply, admin: ApiClient, namespace: str
 ):
     eventually(lambda: not ForeignUse.objects.filter(end=None).exists())
     start, node = clock.now(), nodes["l40s"]
     apply(gpu_pod("unmanaged", "nvidia.com/gpu", 2, node))
     eventually(lambda: ForeignUse.objects.filter(consumer="unmanaged", node=node, count=2, end=None).exists())
     eventually(lambda: of(node, "nvidia.com/gpu")[-1].flavor == "l40s")
-    kubectl("delete", "pod", "unmanaged", "--namespace", namespace, "--grace-period=1")
+    admin.delete("pod", "unmanaged", namespace, gracePeriodSeconds=1)
     ended = eventually(lambda: ForeignUse.objects.filter(consumer="unmanaged", node=node).exclude(end=None).first())
     assert ended is not None
     assert ended.end is not None

@@ -2,19 +2,20 @@
 pod.
 """
 
-import json
 import random
 from typing import Any
 
 import pytest
+import yaml
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
 from tests.support.cluster.allocations import ended, intervals, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.hardware import Command
+from tests.support.cluster.pods import running_pod
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
@@ -33,8 +34,8 @@ def operator() -> User:
 class Asking:
     """A person who requests claims in a project."""
 
-    def __init__(self, user: User, project: Project, kubectl: Kubectl) -> None:
-        self.api, self.project, self.kubectl = client(user), project, kubectl
+    def __init__(self, user: User, project: Project, admin: ApiClient) -> None:
+        self.api, self.project, self.admin = client(user), project, admin
 
     def post(self, *requests: dict[str, Any], path: str = "allocations", **parts: Any) -> Any:
         body = {"project": self.project.slug, "offering": OFFERING, "claim": {"requests": list(requests), **parts}}
@@ -61,26 +62,28 @@ class Asking:
         """Return the devices that the scheduler allocated: the claim's results, each with its published
         attributes.
         """
-        claim = json.loads(self.kubectl("get", "resourceclaim", row.name, "-n", self.project.namespace, "-o", "json"))
-        slices = json.loads(self.kubectl("get", "resourceslices", "-o", "json"))["items"]
+        claim = self.admin.get("resourceclaim", row.name, self.project.namespace)
+        slices = self.admin.objects("resourceslices")
         published = {(s["spec"].get("nodeName"), d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
         results = claim["status"]["allocation"]["devices"]["results"]
         return [result | {"published": published[result["pool"], result["device"]]} for result in results]
 
     def lease(self, row: Allocation) -> dict[str, int]:
-        name, at = f"{row.name}-lease", ".spec.podSets[0].template.spec.containers[0].resources.requests"
-        amounts = self.kubectl("get", "workload", name, "-n", self.project.namespace, "-o", f"jsonpath={{{at}}}")
-        return {resource: int(amount) for resource, amount in json.loads(amounts or "{}").items()}
+        lease = self.admin.get("workload", f"{row.name}-lease", self.project.namespace)
+        [container] = lease["spec"]["podSets"][0]["template"]["spec"]["containers"]
+        return {
+            resource: int(amount) for resource, amount in container.get("resources", {}).get("requests", {}).items()
+        }
 
 
 @pytest.fixture
-def asking(member: User, project: Project, kubectl: Kubectl) -> Asking:
-    return Asking(member, project, kubectl)
+def asking(member: User, project: Project, admin: ApiClient) -> Asking:
+    return Asking(member, project, admin)
 
 
 @pytest.fixture
-def operating(operator: User, project: Project, kubectl: Kubectl) -> Asking:
-    return Asking(operator, project, kubectl)
+def operating(operator: User, project: Project, admin: ApiClient) -> Asking:
+    return Asking(operator, project, admin)
 
 
 def attribute(device: dict[str, Any], name: str) -> Any:
@@ -152,7 +155,7 @@ def test_every_type_of_condition_is_taken_by_the_scheduler(asking: Asking) -> No
 
 
 def test_a_tainted_device_is_given_to_who_tolerates_it(asking: Asking, fleet: Command) -> None:
-    slices = json.loads(asking.kubectl("get", "resourceslice", "h100-1-gpu.nvidia.com-gpu-7", "-o", "json"))
+    slices = asking.admin.get("resourceslice", "h100-1-gpu.nvidia.com-gpu-7")
     uuid = slices["spec"]["devices"][0]["attributes"]["uuid"]["string"]
     sick = {"device": "gpu", "attributes": [{"name": "uuid", "operator": "==", "value": uuid}]}
     fleet("taint", "h100-1/gpu-7", "--xid", "79")
@@ -167,7 +170,7 @@ def test_a_tainted_device_is_given_to_who_tolerates_it(asking: Asking, fleet: Co
 def test_sharing_reaches_the_claim_as_nvidias_driver_reads_it(asking: Asking) -> None:
     sharing = {"strategy": "TimeSlicing", "interval": "Long"}
     row = asking.held({"name": "gpu", "device": "gpu"}, config=[{"requests": ["gpu"], "sharing": sharing}])
-    claim = json.loads(asking.kubectl("get", "resourceclaim", row.name, "-n", row.project.namespace, "-o", "json"))
+    claim = asking.admin.get("resourceclaim", row.name, row.project.namespace)
     (config,) = claim["status"]["allocation"]["devices"]["config"]
     assert config["source"] == "FromClaim"
     assert config["opaque"]["parameters"]["sharing"] == {
@@ -199,15 +202,13 @@ def test_the_preview_tells_now_from_queue(asking: Asking, member: User) -> None:
     ended(member, row)
 
 
-def test_a_tenants_pod_may_pick_one_request_by_its_number(asking: Asking, kubectl: Kubectl) -> None:
+def test_a_tenants_pod_may_pick_one_request_by_its_number(asking: Asking, admin: ApiClient) -> None:
     row = asking.held({"name": "big", "device": "gpu"}, {"name": "small", "device": "mig", "profile": "1g.10gb"})
     pod = asking.api.get(f"/api/v1/allocations/{row.pk}/connect").json()["pod_yaml"]
     picked = pod.replace("metadata:\n", "metadata:\n  annotations: {gpu-portal.io/slices: '1'}\n", 1)
-    retry_refused(kubectl, "apply", "-n", row.project.namespace, "-f", "-", stdin=picked)
-    query = ("get", "pod", f"{row.name}-pod", "-n", row.project.namespace, "-o")
-    claims = kubectl(*query, "jsonpath={.spec.containers[0].resources.claims}")
-    assert json.loads(claims) == [{"name": "gpu-portal", "request": "small"}]
-    eventually(lambda: kubectl(*query, "jsonpath={.status.phase}") == "Running", AssertionError)
+    retry_refused(admin.created, yaml.safe_load(picked), row.project.namespace)
+    running = running_pod(admin, row.project.namespace, f"{row.name}-pod")
+    assert running["spec"]["containers"][0]["resources"]["claims"] == [{"name": "gpu-portal", "request": "small"}]
 
 
 def test_raw_cel_is_for_operators_and_tried_first(asking: Asking, operating: Asking, operator: User) -> None:
@@ -221,15 +222,16 @@ def test_raw_cel_is_for_operators_and_tried_first(asking: Asking, operating: Ask
     ended(operator, row)
 
 
+@pytest.mark.own_project
 def test_admin_access_costs_nothing_and_needs_a_marked_project(
-    asking: Asking, operating: Asking, operator: User, member: User, project: Project, kubectl: Kubectl
+    asking: Asking, operating: Asking, operator: User, member: User, project: Project, admin: ApiClient
 ) -> None:
     admin_request = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
     assert asking.refused(admin_request)["reason"] == "role_missing"
     assert "not marked" in operating.refused(admin_request)["detail"]
     configure_project(project, admin_access=True, actor="operator")
-    label = r"jsonpath={.metadata.labels.resource\.kubernetes\.io/admin-access}"
-    eventually(lambda: kubectl("get", "namespace", project.namespace, "-o", label) == "true", AssertionError)
+    label = "resource.kubernetes.io/admin-access"
+    eventually(lambda: admin.get("namespace", project.namespace)["metadata"]["labels"].get(label) == "true")
     own_row = asking.held({"count": 1})
     row = operating.held(admin_request)
     assert len(operating.devices(row)) == 8

@@ -1,6 +1,5 @@
 """Slices on several nodes of one NVLink clique: held together, or not at all."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from quotas.catalog.models import Node, Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.allocations import held
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.hardware import Command, Read, are_gone, ready
 from tests.support.cluster.waiting import eventually
 
@@ -53,12 +52,12 @@ def quota(offering: str, vision: Team) -> Iterator[None]:
 
 
 def test_slices_of_two_nodes_are_held_in_one_clique(
-    offering: str, quota: None, project: Project, member: User, kubectl: Kubectl, read: Read
+    offering: str, quota: None, project: Project, member: User, admin: ApiClient, read: Read
 ) -> None:
     row = held(member, project, offering, COUNT, constraints={"spread": True, "same_clique": True})
     nodes = {device.node for device in details.by_id([row])[row.pk].devices}
     labels = {n["metadata"]["name"]: n["metadata"]["labels"] for n in read("nodes")["items"]}
     (clique,) = {labels[node][CLIQUE] for node in nodes}
     assert len(nodes) == 2
-    pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
+    pods = admin.objects("pods", project.namespace)
     assert {pod["spec"]["nodeSelector"][CLIQUE] for pod in pods} == {clique}

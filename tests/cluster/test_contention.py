@@ -2,7 +2,6 @@
 more.
 """
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +18,7 @@ from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.allocations import phase, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -35,7 +34,7 @@ def limit(vision: Team, member: User) -> Iterator[Limit]:
 
 
 def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueue(
-    limit: Limit, project: Project, member: User, kubectl: Kubectl
+    limit: Limit, project: Project, member: User, admin: ApiClient
 ) -> None:
     def send_request(_: int) -> list[Allocation]:
         granted = []
@@ -54,21 +53,21 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
     with ThreadPoolExecutor(CLIENTS) as clients:
         asking = [clients.submit(send_request, number) for number in range(CLIENTS)]
         max_granted = max(
-            [reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0
+            [reserved(admin, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0
         )
         granted = [row for a in asking for row in a.result()]
     assert len(granted) == LIMIT
     assert max_granted <= LIMIT
     for row in granted:
         wait_for(row, Phase.ACTIVE)
-    assert reserved(kubectl, project) == LIMIT
+    assert reserved(admin, project) == LIMIT
     services.release(member, granted[0])
     eventually(lambda: phase(granted[0]) == Phase.ENDED)
     assert services.request(member, AllocationRequest(project.slug, OFFERING)).pk
 
 
-def reserved(kubectl: Kubectl, project: Project) -> int:
+def reserved(admin: ApiClient, project: Project) -> int:
     """Return the slices that Kueue has reserved for leases of the project."""
-    leases = json.loads(kubectl("get", "workloads", "-n", project.namespace, "-o", "json"))["items"]
+    leases = admin.objects("workloads", project.namespace)
     admissions = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
     return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in admissions)

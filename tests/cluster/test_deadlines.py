@@ -1,6 +1,5 @@
 """Transitions by time alone: start, expiry, the end of a wait, a failed start, and the notice of an eviction."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,19 +8,16 @@ from typing import Any
 
 import pytest
 
-from allocations.cluster.kinds import KINDS
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.failed_starts import first_failure, start_deadline
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.leftovers import clear
-from tests.support.cluster.tenants import own_projects
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -40,14 +36,13 @@ class Waiting:
 
 
 @pytest.fixture(scope="module")
-def own_project(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
-    [project] = own_projects(vision, 1, kubectl)
-    yield project
-    clear(admin, project)
+def own_project(lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        yield project
 
 
 @pytest.fixture(scope="module")
-def waiting(own_project: Project, member: User, kubectl: Kubectl) -> Waiting:
+def waiting(own_project: Project, member: User, admin: ApiClient) -> Waiting:
     """Request them all at once: what each test waits for goes on while another waits."""
 
     def requested(**fields: Any) -> Allocation:
@@ -64,7 +59,7 @@ def waiting(own_project: Project, member: User, kubectl: Kubectl) -> Waiting:
     for row in (rows.extended, rows.giving_up):
         wait_for(row, Phase.ACTIVE)
     services.extend(member, rows.extended, Decimal("0.5"))
-    deactivate(kubectl, rows.giving_up, False)
+    deactivate(admin, rows.giving_up, False)
     return rows
 
 
@@ -116,10 +111,10 @@ def test_what_is_not_held_again_in_time_gives_up_waiting(waiting: Waiting) -> No
 
 
 def test_a_hold_without_a_device_gives_its_reservation_back_and_tries_again(
-    project: Project, member: User, kubectl: Kubectl, admin: ApiClient
+    project: Project, member: User, admin: ApiClient
 ) -> None:
     """Every h100 GPU becomes unhealthy after the request was accepted, so the scheduler finds none."""
-    taint_h100(kubectl, "NoSchedule")
+    taint_h100(admin, "NoSchedule")
     try:
         with start_deadline("h100"):
             row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
@@ -127,7 +122,7 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_tries_again(
             failed = first_failure(row)
         eventually(lambda: lease_uid(admin, row) != reserved)
     finally:
-        taint_h100(kubectl, "")
+        taint_h100(admin, "")
     assert failed.reason == "no_fitting_device"
     assert "(try 1 of 3)" in failed.message
     assert "allocate all claims" in failed.message
@@ -136,11 +131,11 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_tries_again(
 
 def lease_uid(admin: ApiClient, row: Allocation) -> str:
     """Return the uid of its Workload; empty if there is none."""
-    path = KINDS["Workload"].path(row.project.namespace, f"{row.name}-lease")
-    return str(admin.call("GET", path).body.get("metadata", {}).get("uid", ""))
+    lease = admin.find("workload", f"{row.name}-lease", row.project.namespace)
+    return str(lease.get("metadata", {}).get("uid", ""))
 
 
-def taint_h100(kubectl: Kubectl, effect: str) -> None:
+def taint_h100(admin: ApiClient, effect: str) -> None:
     """Create or delete an administrator's rule that taints all devices of the h100 pools."""
     for node in ("h100-0", "h100-1"):
         rule = {
@@ -149,45 +144,45 @@ def taint_h100(kubectl: Kubectl, effect: str) -> None:
             "metadata": {"name": f"test-{node}"},
             "spec": {
                 "deviceSelector": {"driver": "gpu.nvidia.com", "pool": node},
-                "taint": {"key": "test/unhealthy", "value": "yes", "effect": effect or "NoSchedule"},
+                "taint": {"key": "test/unhealthy", "value": "yes", "effect": effect},
             },
         }
-        arguments = ("apply", "-f", "-") if effect else ("delete", "--ignore-not-found", "-f", "-")
-        kubectl(*arguments, stdin=json.dumps(rule))
+        if effect:
+            admin.apply(rule)
+        else:
+            admin.delete("devicetaintrule", f"test-{node}")
 
 
-def deactivate(kubectl: Kubectl, row: object, active: bool) -> None:
-    patch = json.dumps({"spec": {"active": active}})
-    name, namespace = f"{row.name}-lease", row.project.namespace  # type: ignore[attr-defined]
-    kubectl("patch", "workload", name, "-n", namespace, "--type=merge", "-p", patch)
+def deactivate(admin: ApiClient, row: Allocation, active: bool) -> None:
+    admin.patch("workload", f"{row.name}-lease", row.project.namespace, {"spec": {"active": active}})
 
 
 def test_an_evicted_hold_leaves_after_its_notice_and_queues_again(
-    project: Project, member: User, kubectl: Kubectl
+    project: Project, member: User, admin: ApiClient
 ) -> None:
     row = held(member, project, "l40s/whole")
-    deactivate(kubectl, row, False)
+    deactivate(admin, row, False)
     leaving = eventually(lambda: row.transitions.filter(to_phase=Phase.LEAVING).first())
     assert leaving is not None
     assert "Pods end at" in leaving.message
     wait_for(row, Phase.QUEUED, within_s=60)
     assert intervals(row)[0].end is not None
-    deactivate(kubectl, row, True)
+    deactivate(admin, row, True)
     wait_for(row, Phase.ACTIVE, within_s=60)
     assert len(intervals(row)) == 2
 
 
-def test_an_evicted_hold_that_must_not_queue_again_ends(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_an_evicted_hold_that_must_not_queue_again_ends(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "h100/whole", requeue=False)
-    deactivate(kubectl, row, False)
+    deactivate(admin, row, False)
     wait_for(row, Phase.ENDED, within_s=60)
     assert row.outcome == Outcome.EVICTED
     assert intervals(row)[0].end is not None
 
 
-def paused(kubectl: Kubectl, row: Allocation) -> None:
+def paused(admin: ApiClient, row: Allocation) -> None:
     """Evict the hold, and wait until nothing of it is held."""
-    deactivate(kubectl, row, False)
+    deactivate(admin, row, False)
     wait_for(row, Phase.QUEUED, within_s=60)
     eventually(lambda: refreshed(row).held_since is None)
 
@@ -197,27 +192,27 @@ def refreshed(row: Allocation) -> Allocation:
     return row
 
 
-def test_an_eviction_keeps_the_hours_that_are_left(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_an_eviction_keeps_the_hours_that_are_left(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "l40s/whole", hours=1)
     eventually(lambda: refreshed(row).ends_at is not None)
-    paused(kubectl, row)
+    paused(admin, row)
     first = intervals(row)[0]
     assert first.end is not None
     assert (row.ends_at, row.held_before, row.held_until) == (None, first.end - first.start, first.end)
-    deactivate(kubectl, row, True)
+    deactivate(admin, row, True)
     wait_for(row, Phase.ACTIVE, within_s=60)
     eventually(lambda: refreshed(row).ends_at is not None)
     assert row.ends_at == intervals(row)[1].start + timedelta(hours=1) - row.held_before
 
 
-def test_what_is_never_held_gives_up_waiting(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_what_is_never_held_gives_up_waiting(project: Project, member: User, admin: ApiClient) -> None:
     """Every h100 GPU becomes unhealthy after the request was accepted."""
-    taint_h100(kubectl, "NoSchedule")
+    taint_h100(admin, "NoSchedule")
     try:
         row = request_slices(member, project, "h100/whole", give_up_at=clock.now() + timedelta(seconds=8))
         wait_for(row, Phase.ENDED, within_s=60)
     finally:
-        taint_h100(kubectl, "")
+        taint_h100(admin, "")
     assert (row.outcome, row.reason, row.held_at) == (Outcome.EXPIRED, "gave_up_waiting", None)
     assert row.ended_at is not None
     assert row.give_up_at is not None

@@ -5,7 +5,6 @@
 writes the observations into the guide.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +19,9 @@ from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
 from tests.support.cluster.allocations import ended, wait_for
+from tests.support.cluster.api_client import ApiClient, Object
 from tests.support.cluster.connected import Tenant, apply_pod, running
-from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.every_kind import offering_of
 from tests.support.cluster.guide import Observation, write_table
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
@@ -43,15 +42,15 @@ def observations(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
 @pytest.mark.parametrize("row", slices.ROWS, ids=lambda row: row.key)
 def test_a_slice_is_held_used_and_given_back(
     row: slices.Row,
-    nodes: dict[str, str],  # noqa: F811
+    every_kind: dict[str, str],
     member: User,
     project: Project,
-    kubectl: Kubectl,
+    admin: ApiClient,
     tenant: Callable[[dict[str, Any]], Tenant],
     observations: list[Observation],
 ) -> None:
     api = client(member)
-    body = {"offering": offering_of(row, nodes), "count": row.count, **row.body}
+    body = {"offering": offering_of(row, every_kind), "count": row.count, **row.body}
     began = time.monotonic()
     response = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
     assert response.status_code == 201, response.json()
@@ -65,7 +64,7 @@ def test_a_slice_is_held_used_and_given_back(
         assert all(d["parent_uuid"].startswith("GPU-") and d["placement"] for d in shown["devices"])
         # One that is cut beforehand has a UUID before it is held; one that is cut on demand gets it on the node.
         assert all(d["uuid"].startswith("MIG-") == row.title.startswith("MIG, static") for d in shown["devices"])
-    objects = [o["kind"] for o in shown["objects"]] + shared(kubectl, allocation)
+    objects = [o["kind"] for o in shown["objects"]] + shared(admin, allocation)
     connection = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
     use = tenant(connection)
     pod = yaml.safe_load(connection["pod_yaml"])
@@ -74,19 +73,19 @@ def test_a_slice_is_held_used_and_given_back(
     assert node.startswith(f"{row.nodes}-")
     if row.named:
         assert node == shown["devices"][0]["node"]
-    stranger = without_label(connection["pod_yaml"], kubectl, project.namespace)
+    stranger = without_label(connection["pod_yaml"], admin, project.namespace)
     refused = use("apply", "-f", "-", stdin=yaml.safe_dump(stranger))
     assert refused.returncode != 0
     assert "gpu-portal.io/allocation" in refused.stderr
     ended(member, allocation)
-    eventually(lambda: not remaining_objects(kubectl, project, allocation.name))
+    eventually(lambda: not remaining_objects(admin, project, allocation.name))
     observations.append(Observation(row, body, objects, device(shown), seconds, node))
 
 
-def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
+def without_label(pod_yaml: str, admin: ApiClient, namespace: str) -> dict[str, Any]:
     """Return the same pod as the policies changed it, without the label and with another name."""
     pod: dict[str, Any] = yaml.safe_load(pod_yaml)
-    dressed = json.loads(kubectl("get", "pod", pod["metadata"]["name"], "-n", namespace, "-o", "json"))["spec"]
+    dressed = admin.get("pod", pod["metadata"]["name"], namespace)["spec"]
     spec = pod["spec"]
     for field in ("resourceClaims", "tolerations", "nodeSelector"):
         if field in dressed:
@@ -96,21 +95,20 @@ def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, 
     return {**pod, "metadata": {"name": "stranger", "namespace": namespace}}
 
 
-def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
+def shared(admin: ApiClient, allocation: Allocation) -> list[str]:
     """Return the hold quota that counts the allocation's slices; only with the device plugin."""
     resource = allocation.offering.resource
     if not resource:
         return []
     name, namespace = hold_slot(allocation.number), allocation.project.namespace
-    hard = json.loads(kubectl("get", "resourcequota", name, "-n", namespace, "-o", "json"))["status"]["hard"]
+    hard = admin.get("resourcequota", name, namespace)["status"]["hard"]
     assert int(hard[f"requests.{resource}"]) == allocation.count
     return ["ResourceQuota"]
 
 
-def remaining_objects(kubectl: Kubectl, project: Project, name: str) -> list[str]:
+def remaining_objects(admin: ApiClient, project: Project, name: str) -> list[Object]:
     """Return objects of the allocation that still exist, including tenants' pods."""
-    selector = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
-    return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *selector).split()
+    return admin.objects("workloads,resourceclaims,pods", project.namespace, labels=f"gpu-portal.io/allocation={name}")
 
 
 def device(shown: dict[str, Any]) -> str:

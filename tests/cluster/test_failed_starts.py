@@ -24,7 +24,7 @@ from tests.support.cluster.waiting import eventually
 from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.own_project]
 REFUSAL = "Claims of this namespace want a cost centre."
 
 

@@ -1,6 +1,5 @@
 """Real priority levels of API Priority and Fairness, by headers of the API server's answers and by its metrics."""
 
-import json
 import socket
 import ssl
 from collections.abc import Iterator
@@ -12,9 +11,9 @@ import urllib3
 
 from deploy.local.home import Home
 from deploy.local.runner import Local
+from portal.tenants import structure
 from portal.tenants.models import Project, Team, User
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import own_projects, token_of
 from tests.support.cluster.waiting import eventually
 
@@ -36,8 +35,8 @@ def levels(home: Home, token: str, *paths: str) -> set[str]:
     return {pool.request("GET", f"{home.apiserver}{path}", headers=headers).headers[LEVEL] for path in paths}
 
 
-def uid(kubectl: Kubectl, level: str) -> str:
-    return kubectl("get", "prioritylevelconfiguration", level, "-o", "jsonpath={.metadata.uid}")
+def uid(admin: ApiClient, level: str) -> str:
+    return str(admin.get("prioritylevelconfiguration", level)["metadata"]["uid"])
 
 
 @contextmanager
@@ -56,60 +55,63 @@ def unread_watches(home: Home, token: str, path: str) -> Iterator[None]:
         yield
 
 
-def waiting(kubectl: Kubectl, level: str) -> float:
+def waiting(admin: ApiClient, level: str) -> float:
     """Return how many requests wait for a seat of the level."""
-    lines = kubectl("get", "--raw", "/metrics").splitlines()
+    lines = admin.text("/metrics").splitlines()
     name = "apiserver_flowcontrol_current_inqueue_requests{"
     return sum(
         float(line.split()[-1]) for line in lines if line.startswith(name) and f'priority_level="{level}"' in line
     )
 
 
-def default_token(kubectl: Kubectl, namespace: str) -> str:
-    return kubectl("create", "token", "default", "-n", namespace).strip()
+@pytest.fixture
+def others(admin: ApiClient) -> Iterator[Project]:
+    """Yield a project of another team."""
+    [project] = own_projects(Team.objects.get(slug="language"), 1, admin)
+    yield project
+    structure.archive_project(project, actor="test")
 
 
-def test_people_have_the_tenants_level(local: Local, member: User, kubectl: Kubectl) -> None:
-    assert levels(local.home, token_of(member)(), *PATHS) == {uid(kubectl, "gpu-portal-tenants")}
+def test_people_have_the_tenants_level(local: Local, member: User, admin: ApiClient) -> None:
+    assert levels(local.home, token_of(member)(), *PATHS) == {uid(admin, "gpu-portal-tenants")}
 
 
 def test_what_people_ask_in_their_namespace_has_the_level_of_their_team(
-    local: Local, member: User, project: Project, kubectl: Kubectl
+    local: Local, member: User, project: Project, admin: ApiClient
 ) -> None:
     pods = f"/api/v1/namespaces/{project.namespace}/pods"
     level = f"gpu-portal-team-{project.team.slug}"
     token = token_of(member)()
-    eventually(lambda: levels(local.home, token, pods, f"{pods}/none") == {uid(kubectl, level)})
+    eventually(lambda: levels(local.home, token, pods, f"{pods}/none") == {uid(admin, level)})
 
 
+@pytest.mark.own_project
 def test_watches_that_nobody_reads_keep_no_other_team_waiting(
-    local: Local, member: User, project: Project, kubectl: Kubectl
+    local: Local, member: User, project: Project, others: Project, admin: ApiClient
 ) -> None:
     """More of them than the level of their team has seats, of objects larger than what connections buffer."""
     for number in range(CONFIG_MAPS):
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"large-{number}"}}
-        document = json.dumps({**manifest, "data": {"text": "x" * 100_000}})
-        kubectl("create", "-n", project.namespace, "-f", "-", stdin=document)
+        admin.created({**manifest, "data": {"text": "x" * 100_000}}, project.namespace)
     other = User.objects.get(username="language-member")
-    [others] = own_projects(Team.objects.get(slug="language"), 1, kubectl)
     pods = f"/api/v1/namespaces/{others.namespace}/pods"
     large = f"/api/v1/namespaces/{project.namespace}/configmaps"
     own_level = f"gpu-portal-team-{project.team.slug}"
-    eventually(lambda: levels(local.home, token_of(other)(), pods) == {uid(kubectl, "gpu-portal-team-language")})
-    eventually(lambda: levels(local.home, token_of(member)(), f"{large}/none") == {uid(kubectl, own_level)})
+    eventually(lambda: levels(local.home, token_of(other)(), pods) == {uid(admin, "gpu-portal-team-language")})
+    eventually(lambda: levels(local.home, token_of(member)(), f"{large}/none") == {uid(admin, own_level)})
     with unread_watches(local.home, token_of(member)(), large):
-        eventually(lambda: waiting(kubectl, own_level) > 0)
+        eventually(lambda: waiting(admin, own_level) > 0)
         assert ApiClient(local.home, token_of(other)).call("GET", pods).status == 200
 
 
 def test_the_service_account_of_a_project_has_the_tenants_level_too(
-    local: Local, project: Project, kubectl: Kubectl
+    local: Local, project: Project, admin: ApiClient
 ) -> None:
-    token, tenants = default_token(kubectl, project.namespace), uid(kubectl, "gpu-portal-tenants")
+    token, tenants = admin.token("default", project.namespace), uid(admin, "gpu-portal-tenants")
     eventually(lambda: levels(local.home, token, *PATHS) == {tenants})
 
 
-def test_the_portal_and_other_operators_keep_kubernetes_own_level(local: Local, kubectl: Kubectl) -> None:
-    portal, other = local.home.portal_token.read_text().strip(), default_token(kubectl, "default")
+def test_the_portal_and_other_operators_keep_kubernetes_own_level(local: Local, admin: ApiClient) -> None:
+    portal, other = local.home.portal_token.read_text().strip(), admin.token("default", "default")
     for token in (portal, other):
-        assert levels(local.home, token, *PATHS) == {uid(kubectl, "workload-low")}
+        assert levels(local.home, token, *PATHS) == {uid(admin, "workload-low")}

@@ -2,7 +2,6 @@
 gone.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,7 @@ from django.db.models import QuerySet
 from allocations.capacity import flavor_devices
 from allocations.capacity.snapshot import CapacitySnapshot
 from quotas.catalog.models import Node, Offering
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.hardware import Apply
 from tests.support.cluster.waiting import eventually
 
@@ -23,22 +22,22 @@ BIG = "asks-for-all-cpu"
 
 @pytest.mark.parametrize(("offering", "node"), [("h100/whole", "h100-0"), ("l40s/whole", "l40s-0")])
 def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
-    offering: str, node: str, kubectl: Kubectl, apply: Apply, namespace: str
+    offering: str, node: str, admin: ApiClient, apply: Apply, namespace: str
 ) -> None:
     """A pod that tolerates the node's taint requests all but four CPU: less than one GPU's share is left. Memory, pod
     slots and all of the node's GPUs are free.
     """
-    eventually(lambda: set(present().values_list("name", flat=True)) == gpu_nodes(kubectl))
+    eventually(lambda: set(present().values_list("name", flat=True)) == gpu_nodes(admin))
     gpus = gpus_by_node(offering)
     eventually(lambda: free(offering) == gpus.total())
-    apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
+    apply(pod(node, cpu=cpu_left(admin, node) - 4))
     eventually(lambda: free(offering) == gpus.total() - gpus[node])
     row = Node.objects.get(name=node)
     assert row.flavor_id is not None
     assert "pods that are not the portal's ask for" in row.problem
     assert f"so 0 of {row.capacity[next(iter(row.capacity))]} GPUs have their share of CPU" in row.problem
     assert f"spec.nodeName={node}" in row.problem
-    kubectl("delete", "pod", BIG, "-n", namespace)
+    admin.delete("pod", BIG, namespace)
     eventually(lambda: free(offering) == gpus.total())
     eventually(lambda: Node.objects.get(name=node).problem == "")
 
@@ -66,14 +65,14 @@ def present() -> QuerySet[Node]:
     return Node.objects.filter(present=True)
 
 
-def gpu_nodes(kubectl: Kubectl) -> set[str]:
-    return set(kubectl("get", "nodes", "-l", "nvidia.com/gpu.present=true", "-o", "name").replace("node/", "").split())
+def gpu_nodes(admin: ApiClient) -> set[str]:
+    return {node["metadata"]["name"] for node in admin.objects("nodes", labels="nvidia.com/gpu.present=true")}
 
 
-def cpu_left(kubectl: Kubectl, node: str) -> int:
+def cpu_left(admin: ApiClient, node: str) -> int:
     """Return the whole CPUs of a node that no pod has requested."""
-    allocatable = json.loads(kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]["cpu"]
-    pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json"))["items"]
+    allocatable = admin.get("node", node)["status"]["allocatable"]["cpu"]
+    pods = admin.objects("pods", fields=f"spec.nodeName={node}")
     requested = sum(
         millicores(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
         for one in pods

@@ -1,6 +1,5 @@
 """An allocation's pods use only its own slices, and none before they are charged; on the real API server."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
@@ -32,8 +32,13 @@ from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"
-PORTAL = "--as=system:serviceaccount:gpu-portal:portal"
 RESTRICTED = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.fixture(scope="module")
+def portal(local: Local) -> ApiClient:
+    """Return a client as the portal's account, which the guards let do what it does."""
+    return ApiClient(local.home, acting_as="system:serviceaccount:gpu-portal:portal")
 
 
 @pytest.fixture
@@ -58,8 +63,7 @@ def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int 
     }
     spec = {"containers": [container], "securityContext": RESTRICTED}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    done = tenant.run("create", "-f", "-", stdin=json.dumps(pod))
-    return done.stderr if done.returncode else ""
+    return tenant.create(pod).message
 
 
 def create(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> None:
@@ -67,8 +71,8 @@ def create(tenant: Person, name: str, allocation: Allocation | None, gpus: int =
     assert refusal == ""
 
 
-def running_gpus(kubectl: Kubectl, project: Project) -> int:
-    pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
+def running_gpus(admin: ApiClient, project: Project) -> int:
+    pods = admin.objects("pods", project.namespace)
     running = (pod["spec"] for pod in pods if pod["status"]["phase"] == "Running")
     return sum(int(c["resources"].get("limits", {}).get(GPU, 0)) for spec in running for c in spec["containers"])
 
@@ -77,13 +81,12 @@ def open_counts(project: Project) -> list[int]:
     return list(UsageInterval.objects.filter(project=project.slug, end=None).values_list("count", flat=True))
 
 
-def guard(kubectl: Kubectl, row: Allocation) -> dict[str, Any]:
-    found = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", row.project.namespace, "-o", "json"))
-    return dict(found)
+def guard(admin: ApiClient, row: Allocation) -> dict[str, Any]:
+    return admin.get("gpuproject", "gpu-portal", row.project.namespace)
 
 
-def is_in_guard(kubectl: Kubectl, row: Allocation) -> bool:
-    return row.name in guard(kubectl, row)["spec"]["allocations"]
+def is_in_guard(admin: ApiClient, row: Allocation) -> bool:
+    return row.name in guard(admin, row)["spec"]["allocations"]
 
 
 def was_in_guard(kubectl: Kubectl, row: Allocation, since: str) -> list[bool]:
@@ -94,24 +97,23 @@ def was_in_guard(kubectl: Kubectl, row: Allocation, since: str) -> list[bool]:
 
 
 def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     large, small = held(member, project, "l40s/whole", 3), held(member, project, "l40s/whole", 1)
     retry_refused(create, tenant, "greedy-0", small, 1)
     messages = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
     assert all(f"exceeded quota: {names.hold_slot(small.number)}" in message for message in messages)
-    eventually(lambda: running_gpus(kubectl, project) == 1)
+    eventually(lambda: running_gpus(admin, project) == 1)
     ended(member, large)
-    assert running_gpus(kubectl, project) == 1
+    assert running_gpus(admin, project) == 1
     assert open_counts(project) == [1]
 
 
 def test_more_pods_than_go_with_a_slice_are_refused(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     row = held(member, project, "h100/mig-1g.10gb")
-    quota = ("get", "resourcequota", names.hold_slot(row.number), "-n", project.namespace)
-    pods = int(kubectl(*quota, "-o", "jsonpath={.spec.hard.pods}"))
+    pods = int(admin.get("resourcequota", names.hold_slot(row.number), project.namespace)["spec"]["hard"]["pods"])
     for number in range(pods):
         retry_refused(create, tenant, f"small-{number}", row)
     refusal = attempt(tenant, "small-too", row)
@@ -119,47 +121,45 @@ def test_more_pods_than_go_with_a_slice_are_refused(
 
 
 def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_gone(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     """Its deletion is recorded after a second, and it stays until an operator forces it: ``status.used`` of the quota
     is zero long before, as soon as another pod goes and Kubernetes recomputes the quotas.
     """
-    in_namespace = ("-n", project.namespace)
     first = held(member, project, "l40s/whole")
     retry_refused(create, tenant, "slow", first, 1, stop_after="120s")
-    eventually(lambda: running_gpus(kubectl, project) == 1)
-    tenant.do("delete", "pod/slow", "--wait=false", "--grace-period=1")
+    eventually(lambda: running_gpus(admin, project) == 1)
+    tenant.delete("pod", "slow", gracePeriodSeconds=1)
     services.release(member, first)
     wait_for(first, Phase.RELEASING)
 
     def used_anew() -> str:
         create(tenant, "passing", None)
-        tenant.do("delete", "pod/passing")
-        shown = ("-o", "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}")
-        return kubectl("get", "resourcequota", names.hold_slot(first.number), *in_namespace, *shown)
+        tenant.delete("pod", "passing")
+        eventually(lambda: not admin.find("pod", "passing", project.namespace))
+        quota = admin.get("resourcequota", names.hold_slot(first.number), project.namespace)
+        return str(quota["status"]["used"][f"requests.{GPU}"])
 
     eventually(lambda: used_anew() == "0")
     assert phase(first) == Phase.RELEASING
     assert open_counts(project) == [1]
     assert request_slices(member, project, "t4/shared").number != first.number
-    kubectl("delete", "pod/slow", *in_namespace, "--force", "--grace-period=0")
+    admin.delete("pod", "slow", project.namespace, gracePeriodSeconds=0)
     wait_for(first, Phase.ENDED, within_s=60)
     assert request_slices(member, project, "t4/shared").number == first.number
 
 
-def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: User, admin: ApiClient) -> None:
     row = ended(member, held(member, project, "l40s/whole"))
-    in_namespace = ("-n", project.namespace, "-o", "json")
 
     def hard() -> dict[str, str]:
-        quota = json.loads(kubectl("get", "resourcequota", names.hold_slot(row.number), *in_namespace))
-        return dict(quota["status"]["hard"])
+        return dict(admin.get("resourcequota", names.hold_slot(row.number), project.namespace)["status"]["hard"])
 
     eventually(lambda: set(hard().values()) == {"0"})
 
 
 @pytest.fixture
-def one_gpu_of_the_only_node(kubectl: Kubectl) -> Any:
+def one_gpu_of_the_only_node(admin: ApiClient) -> Any:
     """Taint one GPU of h100-0 by a rule and cordon h100-1: seven GPUs are left. Yields the function that does it,
     since a later request would be refused at once.
     """
@@ -174,16 +174,16 @@ def one_gpu_of_the_only_node(kubectl: Kubectl) -> Any:
     }
 
     def shut() -> None:
-        kubectl("cordon", "h100-1")
-        kubectl("apply", "-f", "-", stdin=json.dumps(rule))
+        admin.patch("node", "h100-1", body={"spec": {"unschedulable": True}})
+        admin.apply(rule)
 
     yield shut
-    kubectl("uncordon", "h100-1")
-    kubectl("delete", "--ignore-not-found", "-f", "-", stdin=json.dumps(rule))
+    admin.patch("node", "h100-1", body={"spec": {"unschedulable": None}})
+    admin.delete("devicetaintrule", "test-one-card")
 
 
 def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl, one_gpu_of_the_only_node: Any
+    project: Project, member: User, tenant: Person, admin: ApiClient, one_gpu_of_the_only_node: Any
 ) -> None:
     row = request_slices(
         member, project, "h100/whole", 8, constraints={"spread": True}, starts_at=clock.now() + timedelta(seconds=12)
@@ -191,12 +191,12 @@ def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_sta
     one_gpu_of_the_only_node()
 
     def slices() -> int:
-        claims = json.loads(kubectl("get", "resourceclaims", "-n", project.namespace, "-o", "json"))["items"]
+        claims = admin.objects("resourceclaims", project.namespace)
         return sum("allocation" in claim.get("status", {}) for claim in claims)
 
     eventually(lambda: slices() == 7, within_s=60)
     assert "no active allocation named" in attempt(tenant, "early", row, slices="0")
-    assert not is_in_guard(kubectl, row)
+    assert not is_in_guard(admin, row)
     assert open_counts(project) == []
     services.release(member, row)
     wait_for(row, Phase.ENDED)
@@ -204,12 +204,12 @@ def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_sta
 
 
 def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, admin: ApiClient, kubectl: Kubectl
 ) -> None:
     row = held(member, project, "h100/whole", 3, constraints={"spread": True})
     retry_refused(create, tenant, "before", row, slices="2")
-    before = guard(kubectl, row)["metadata"]["resourceVersion"]
-    kubectl("delete", f"pod/{row.name}.1-holder", "-n", project.namespace, "--wait=false")
+    before = guard(admin, row)["metadata"]["resourceVersion"]
+    admin.delete("pod", f"{row.name}.1-holder", project.namespace)
     assert attempt(tenant, "other", row, slices="0") == ""
 
     def phases() -> list[str]:
@@ -217,49 +217,49 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
 
     eventually(lambda: phases().count(Phase.ACTIVE) == 2, within_s=60)
     assert phases()[-2:] == [Phase.STARTING, Phase.ACTIVE]
-    assert is_in_guard(kubectl, row)
+    assert is_in_guard(admin, row)
     assert all(was_in_guard(kubectl, row, before))
     eventually(lambda: open_counts(project) == [1, 1, 1])
 
 
 def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
-    project: Project, member: User, kubectl: Kubectl
+    project: Project, member: User, admin: ApiClient, portal: ApiClient
 ) -> None:
     """As after an upgrade: a pod from when all allocations on a flavor shared one quota."""
     row = held(member, project, "l40s/whole", 2)
-    former, in_namespace = names.former_hold("l40s"), ("-n", project.namespace)
+    former = names.former_hold("l40s")
     hold_class = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": former, "labels": {names.MANAGED: "true"}},
         "value": 0,
     }
-    kubectl("apply", PORTAL, "-f", "-", stdin=json.dumps(hold_class))
-    pod = json.loads(gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"}))
+    portal.apply(hold_class)
+    pod = gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"})
     pod["spec"]["priorityClassName"] = former
-    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=json.dumps(pod))
+    portal.created(pod, project.namespace)
 
     def hard(name: str) -> str:
-        shown = ("-o", "jsonpath={.status.hard.requests\\.nvidia\\.com/gpu}", "--ignore-not-found")
-        return kubectl("get", "resourcequota", name, *in_namespace, *shown)
+        quota = admin.find("resourcequota", name, project.namespace)
+        return str(quota.get("status", {}).get("hard", {}).get(f"requests.{GPU}", ""))
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
     workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
-    kubectl("delete", PORTAL, "pod/old", *in_namespace, "--wait=false")
+    portal.delete("pod", "old", project.namespace)
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
     eventually(lambda: not MirrorObject.objects.filter(kind="ResourceQuota", name=former).exists())
     workqueue.enqueue(targets.platform(LOCAL))
-    eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
+    eventually(lambda: not admin.find("priorityclass", former))
     wait_for(row, Phase.ACTIVE)
     assert [i.end for i in intervals(row)] == [None]
 
 
-def test_a_class_of_another_value_is_made_again(kubectl: Kubectl) -> None:
+def test_a_class_of_another_value_is_made_again(admin: ApiClient) -> None:
     """As after an upgrade: they had value 0, which cannot be changed in place."""
     name, target = f"{names.HOLD}{uuid4().hex[:8]}", targets.allocation(LOCAL, uuid4())
     apply(connect(LOCAL), [Apply(former_hold_class(name), "as before")], target)
     apply(connect(LOCAL), [Apply(hold_class(name), "after the upgrade")], target)
-    found = kubectl("get", "priorityclass", name, "-o", "jsonpath={.value} {.preemptionPolicy}")
-    kubectl("delete", "priorityclass", name)
-    assert found == f"{HOLD_PRIORITY} Never"
+    found = admin.get("priorityclass", name)
+    admin.delete("priorityclass", name)
+    assert (found["value"], found["preemptionPolicy"]) == (HOLD_PRIORITY, "Never")

@@ -1,6 +1,6 @@
 """The main path: slices on both backends, requested, admitted, held, used, released."""
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,15 +12,16 @@ from allocations.models import Allocation
 from allocations.requests import details, selectors
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import ended, held, intervals, phase, reason, request_slices, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
 
-def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "h100/whole", 2)
-    claim = json.loads(kubectl("get", "resourceclaim", row.name, "-n", project.namespace, "-o", "json"))
+    claim = admin.get("resourceclaim", row.name, project.namespace)
     results = claim["status"]["allocation"]["devices"]["results"]
     devices = details.by_id([row])[row.pk].devices
     assert {(d.node, d.device) for d in devices} == {(r["pool"], r["device"]) for r in results}
@@ -29,9 +30,9 @@ def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: U
     assert selectors.reservation(row) == "device"
 
 
-def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "l40s/whole", 2)
-    hard = hold_quota(row, kubectl)["status"]["hard"]
+    hard = hold_quota(row, admin)["status"]["hard"]
     share = spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk)).node_share
     assert {name: amount for name, amount in hard.items() if amount != "0"} == {
         "pods": "32",
@@ -42,32 +43,40 @@ def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, mem
     assert selectors.reservation(row) == "count"
 
 
-def hold_quota(row: Allocation, kubectl: Kubectl) -> dict[str, Any]:
-    name, in_namespace = hold_slot(row.number), ("-n", row.project.namespace)
-    return dict(json.loads(kubectl("get", "resourcequota", name, *in_namespace, "-o", "json")))
+def hold_quota(row: Allocation, admin: ApiClient) -> dict[str, Any]:
+    return admin.get("resourcequota", hold_slot(row.number), row.project.namespace)
+
+
+@pytest.fixture(scope="module")
+def released(member: User, lent_projects: LentProjects) -> Iterator[dict[str, Allocation]]:
+    """Yield an allocation of each offering that was held and released, of which tests only look what became."""
+    with lent_projects.lent() as project:
+        yield {offering: ended(member, held(member, project, offering)) for offering in ("h100/whole", "l40s/whole")}
 
 
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
-def test_release_leaves_nothing_behind(offering: str, project: Project, member: User, kubectl: Kubectl) -> None:
-    row = ended(member, held(member, project, offering))
+def test_release_leaves_nothing_behind(offering: str, released: dict[str, Allocation], admin: ApiClient) -> None:
+    row = released[offering]
     assert row.outcome == Outcome.RELEASED
-    remaining = kubectl("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    assert remaining == ""
-    guard = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", project.namespace, "-o", "json"))
+    assert admin.objects("workloads,resourceclaims,pods", row.project.namespace) == []
+    guard = admin.get("gpuproject", "gpu-portal", row.project.namespace)
     assert guard["spec"]["allocations"] == {}
-    assert set(hold_quota(row, kubectl)["spec"]["hard"].values()) == {"0"}
+    assert set(hold_quota(row, admin)["spec"]["hard"].values()) == {"0"}
     assert all(interval.end for interval in intervals(row))
 
 
-def test_kueue_knows_that_the_slices_are_held(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_kueue_knows_that_the_slices_are_held(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "l40s/whole")
-    ready = 'jsonpath={.status.conditions[?(@.type=="PodsReady")].status}'
-    lease = ("get", "workload", f"{row.name}-lease", "-n", project.namespace, "-o", ready)
-    eventually(lambda: kubectl(*lease) == "True")
+
+    def conditions() -> dict[str, str]:
+        lease = admin.get("workload", f"{row.name}-lease", project.namespace)
+        return {one["type"]: one["status"] for one in lease["status"]["conditions"]}
+
+    eventually(lambda: conditions().get("PodsReady") == "True")
 
 
-def test_the_ledger_charges_from_held_until_gone(project: Project, member: User) -> None:
-    row = ended(member, held(member, project, "l40s/whole"))
+def test_the_ledger_charges_from_held_until_gone(released: dict[str, Allocation]) -> None:
+    row = released["l40s/whole"]
     (interval,) = intervals(row)
     phases = {t.to_phase: t.at for t in row.transitions.filter(type="phase")}
     assert interval.start == row.held_at == phases[Phase.ACTIVE]
@@ -77,8 +86,8 @@ def test_the_ledger_charges_from_held_until_gone(project: Project, member: User)
     assert not interval.estimated_end
 
 
-def test_every_transition_has_its_evidence(project: Project, member: User) -> None:
-    row = ended(member, held(member, project, "h100/whole"))
+def test_every_transition_has_its_evidence(released: dict[str, Allocation]) -> None:
+    row = released["h100/whole"]
     story = [(t.type, t.from_phase, t.to_phase) for t in row.transitions.order_by("id")]
     while_queued = ("phase", "queued", "queued")  # for each reason to wait that was seen: the cluster's speed decides
     assert while_queued in story

@@ -41,7 +41,6 @@ from tests.cluster.hostile_member.process import AttackProcess
 from tests.cluster.hostile_member.sender import MemberAccess
 from tests.support.cluster.allocations import release_all
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 from tests.support.cluster.preflight import preflight
 from tests.support.cluster.tenants import own_namespace, own_projects, token_of
@@ -101,11 +100,11 @@ def operator() -> User:
 
 
 @pytest.fixture
-def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
+def neighbour(local: Local, url: str, admin: ApiClient) -> Iterator[Neighbour]:
     """Create leads of team language with a project; yield their work."""
     team = Team.objects.get(slug="language")
     with _people(team, Role.LEAD, 3) as people:
-        [project] = own_projects(team, 1, kubectl)
+        [project] = own_projects(team, 1, admin)
         user = next(iter(people))
         tenant = ApiClient(local.home, token_of(user))
         pods = f"/api/v1/namespaces/{project.namespace}/pods"
@@ -116,13 +115,11 @@ def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
 
 
 @pytest.fixture
-def attacker(
-    local: Local, url: str, vision: Team, operator: User, admin: ApiClient, kubectl: Kubectl
-) -> Iterator[Attacker]:
+def attacker(local: Local, url: str, vision: Team, operator: User, admin: ApiClient) -> Iterator[Attacker]:
     """Create a member of team vision with a project, two allocations, and the kubeconfig from REST."""
     with _people(vision, Role.MEMBER, 1) as people:
         [(user, password)] = people.items()
-        [project] = own_projects(vision, 1, kubectl)
+        [project] = own_projects(vision, 1, admin)
         token = _token(user)
         portal = Web(url, token)
         bodies = [{"project": project.slug, "offering": "t4/shared", "name": name} for name in HELD]
@@ -165,11 +162,11 @@ def _kubeconfig(url: str, token: str, allocation: UUID) -> str:
 
 
 @pytest.fixture
-def unmanaged(kubectl: Kubectl) -> Iterator[str]:
+def unmanaged(admin: ApiClient) -> Iterator[str]:
     """Create a namespace that is no project."""
-    name = own_namespace(kubectl)
+    name = own_namespace(admin)
     yield name
-    kubectl("delete", "namespace", name, "--wait=false")
+    admin.delete("namespace", name)
 
 
 @pytest.fixture
@@ -204,7 +201,6 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     local: Local,
     url: str,
     web_log: Path,
-    kubectl: Kubectl,
     tmp_path: Path,
 ) -> None:
     report(f"replay with: --minutes {task.seconds / 60:g} --seed {task.seed} --attacks '{task.attacks}'")
@@ -246,7 +242,7 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
         *measures.late(attacked.series),
         *tally.findings(kinds, tallies, task.seconds),
         *_too_large(before, sizes),
-        *over_allocated(kubectl),
+        *over_allocated(admin),
         *marks.errors_since(names),
     ]
     assert not wrong, "\n".join(wrong)

@@ -13,7 +13,7 @@ from deploy.local.runner import Local
 from portal.tenants.models import Project, User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.jobs import guided
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import person_of
@@ -42,26 +42,26 @@ def job(name: str, product: str, resource: str = "nvidia.com/gpu", amount: int =
     return body
 
 
-def create(person: Person, body: dict[str, Any], *options: str) -> str:
+def create(person: Person, body: dict[str, Any]) -> str:
     """Return what kubectl says of it on standard error."""
-    return person.run("create", *options, "-f", "-", stdin=json.dumps(body)).stderr
+    return person.run("create", "-f", "-", stdin=json.dumps(body)).stderr
 
 
-def knows(kubectl: Kubectl, project: Project) -> dict[str, Any]:
-    text = kubectl("get", "gpuproject", "gpu-portal", "-n", project.namespace, "-o", "json")
-    flavors: dict[str, Any] = json.loads(text)["spec"].get("jobFlavors", {})
+def knows(admin: ApiClient, project: Project) -> dict[str, Any]:
+    guard = admin.get("gpuproject", "gpu-portal", project.namespace)
+    flavors: dict[str, Any] = guard["spec"].get("jobFlavors", {})
     return flavors
 
 
 @pytest.fixture
-def one_share(kubectl: Kubectl, project: Project) -> Iterator[None]:
+def one_share(admin: ApiClient, project: Project) -> Iterator[None]:
     """Have the device plugin of the T4s refuse more than one share."""
 
     def decide(value: bool | None) -> None:
         catalog.configure_flavor("test", Flavor.objects.get(name="t4"), {"fail_requests_greater_than_one": value})
 
     decide(True)
-    eventually(lambda: knows(kubectl, project)["t4"]["resources"]["nvidia.com/gpu.shared"].get("perContainer") == 1)
+    eventually(lambda: knows(admin, project)["t4"]["resources"]["nvidia.com/gpu.shared"].get("perContainer") == 1)
     yield
     decide(None)
 
@@ -71,7 +71,7 @@ def test_two_shares_are_refused_where_the_device_plugin_refuses_more_than_one(pe
     two = job("two", T4, "nvidia.com/gpu.shared", 2)
 
     def refused() -> bool:
-        return "gives a container 1 of nvidia.com/gpu.shared" in create(person, two, "--dry-run=server")
+        return "gives a container 1 of nvidia.com/gpu.shared" in person.create(two, dry_run=True).message
 
     eventually(refused)
     assert create(person, job("one", T4, "nvidia.com/gpu.shared")) == ""
@@ -86,12 +86,13 @@ def test_more_in_a_pod_than_a_node_has_is_refused_with_what_it_has(person: Perso
     assert "l40s has 4 nvidia.com/gpu" in " ".join(create(person, job("wide", L40S, amount=5)).split())
 
 
+@pytest.mark.own_project
 def test_an_event_says_which_gpu_it_became(person: Person) -> None:
     assert create(person, job("train", L40S)) == ""
 
     def told() -> list[str]:
-        events = json.loads(person.do("get", "events", "--field-selector=involvedObject.kind=Job", "-o", "json"))
-        return [event["message"] for event in events["items"] if event["reason"] == "GpuFlavor"]
+        events = person.api.objects("events", person.namespace, fields="involvedObject.kind=Job")
+        return [event["message"] for event in events if event["reason"] == "GpuFlavor"]
 
     assert eventually(told) == ["Kueue gave it 1 × nvidia.com/gpu of l40s (NVIDIA-L40S)."]
 

@@ -17,7 +17,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.allocations import held
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.jobs import GPU, Submit, assert_charged_once, become
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
@@ -40,7 +40,7 @@ def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit,
 
 
 def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
-    submit: Submit, project: Project, member: User, kubectl: Kubectl
+    submit: Submit, project: Project, member: User, admin: ApiClient
 ) -> None:
     nowhere = {"nvidia.com/gpu.product": "NVIDIA-L40S", "kubernetes.io/hostname": "nowhere"}
     uid = submit("never", pods=2, nodeSelector=nowhere)
@@ -57,7 +57,7 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
     browser.force_login(member)
     page = browser.get(f"/jobs/{uid}").content.decode()
     assert re.search(r"GPU-hours used by its pods</dt><dd[^>]*>0<", page)
-    kubectl("delete", "job", "never", "-n", project.namespace)
+    admin.delete("job", "never", project.namespace)
     [row] = eventually(lambda: list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False)))
     assert (row.count, row.unused, row.offering, row.estimated_start, row.estimated_end) == (
         *(2, True, "l40s/whole"),
@@ -67,11 +67,10 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
 
 
 def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(
-    submit: Submit, project: Project, vision: Team, kubectl: Kubectl
+    submit: Submit, project: Project, vision: Team, admin: ApiClient
 ) -> None:
-    nodes = ("nodes", "-l", "nvidia.com/gpu.product=NVIDIA-L40S")
-    gpus = kubectl("get", *nodes, "-o", r"jsonpath={.items[*].status.allocatable.nvidia\.com/gpu}").split()
-    total = sum(map(int, gpus))
+    nodes = admin.objects("nodes", labels="nvidia.com/gpu.product=NVIDIA-L40S")
+    total = sum(int(node["status"]["allocatable"].get(GPU, 0)) for node in nodes)
 
     def counted() -> tuple[int, int, int]:
         found = CapacitySnapshot().capacity(Offering.objects.get(key="l40s/whole"))
@@ -121,15 +120,14 @@ def test_a_job_that_no_flavor_of_the_queue_matches_is_said_to_have_no_quota(subm
     assert "no quota of this kind" in become(project, uid, State.QUEUED, "NoMatchingFlavor").message
 
 
-def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project, kubectl: Kubectl) -> None:
-    patch = ("patch", "clusterqueue", "team-vision", "--type=merge", "-p")
-    kubectl(*patch, '{"spec":{"stopPolicy":"Hold"}}')
+def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project, admin: ApiClient) -> None:
+    admin.patch("clusterqueue", "team-vision", body={"spec": {"stopPolicy": "Hold"}})
     try:
         job = become(project, submit("stopped"), State.QUEUED, "Suspended")
         assert "stopped" in job.message
         assert "operator" in job.hint
     finally:
-        kubectl(*patch, '{"spec":{"stopPolicy":"None"}}')
+        admin.patch("clusterqueue", "team-vision", body={"spec": {"stopPolicy": "None"}})
     become(project, str(job.uid), State.RUNNING)
 
 

@@ -3,14 +3,13 @@ each.
 """
 
 import pytest
-from django.core.management import call_command
 
 from allocations.queues.jobs import State
 from portal.tenants.models import Project, User
-from quotas.catalog.models import Device, Node, Pool
+from quotas.catalog.models import Device, Pool
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.hardware import Read, Switch, devices
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.hardware import Read, devices
 from tests.support.cluster.jobs import Submit, assert_charged_once, become
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
@@ -18,24 +17,15 @@ from tests.support.people import client
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def node(one_more: Switch) -> str:
-    """Add a node of whole GPUs by DRA, accept its flavor, and set quotas."""
-    name = one_more("a10-dra")["a10-dra"]
-    eventually(lambda: Node.objects.filter(name=name, present=True, flavor__isnull=False).exists())
-    eventually(lambda: Pool.objects.filter(key="a10/gpu", use__total__gt=0).exists())
-    call_command("accept_flavors", "--all", "--share")
-    return name
-
-
 def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
-    node: str,
+    every_kind: dict[str, str],
     submit: Submit,
     project: Project,
     member: User,
-    kubectl: Kubectl,
+    admin: ApiClient,
     read: Read,
 ) -> None:
+    node = every_kind["a10-dra"]
     assert Pool.objects.get(key="a10/gpu").resources == {"nvidia.com/gpu": 1}
     uid = submit("by-dra", pods=2, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A10"})
     job = become(project, uid, State.RUNNING)
@@ -49,7 +39,7 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
         assert (row.node, row.offering, row.count, row.project) == (node, "a10/whole", 1, project.slug)
     eventually(lambda: Pool.objects.get(key="a10/gpu").use.foreign == 0)
 
-    kubectl("delete", "job", "by-dra", "-n", project.namespace)
+    admin.delete("job", "by-dra", project.namespace)
     eventually(lambda: not UsageInterval.objects.filter(holder_id=uid, end=None).exists())
     assert not UsageInterval.objects.filter(holder_id=uid, estimated_end=True).exists()
     eventually(lambda: client(member).get(f"/api/v1/jobs/{uid}").status_code == 404)

@@ -21,9 +21,9 @@ from portal.tenants import services as tenants
 from portal.tenants.models import ApiToken, Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.jobs import guided
-from tests.support.cluster.tenants import own_projects
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 from tests.support.people import client
@@ -80,19 +80,18 @@ def shell(local: Local, tmp_path: Path) -> Callable[[User, str], Run]:
 
 
 @pytest.fixture
-def viewer(vision: Team, project: Project, kubectl: Kubectl) -> Iterator[User]:
+def viewer(vision: Team, project: Project, admin: ApiClient) -> Iterator[User]:
     """Yield a new viewer of the team, whose account is in the cluster and bound in the project."""
     user = User.objects.create(username=f"viewer-{project.slug}")
     tenants.add_member(vision, user, "viewer")
     workqueue.enqueue(targets.platform(LOCAL), targets.project(LOCAL, project.slug))
 
     def bound() -> bool:
-        binding = json.loads(kubectl("get", "rolebinding", "gpu-portal-viewer", "-n", project.namespace, "-o", "json"))
+        binding = admin.find("rolebinding", "gpu-portal-viewer", project.namespace)
         return names.person(user.username) in [subject["name"] for subject in binding.get("subjects") or ()]
 
-    account = ("get", "serviceaccount", names.person(user.username), "-n", "gpu-portal-people")
-    eventually(bound, AssertionError)
-    eventually(lambda: kubectl(*account), AssertionError)
+    eventually(bound)
+    eventually(lambda: admin.find("serviceaccount", names.person(user.username), "gpu-portal-people"))
     yield user
     members.remove(User.objects.get(username="operator"), vision, user.username)
 
@@ -159,10 +158,15 @@ def test_a_viewer_reads_and_changes_nothing(viewer: User, project: Project, shel
     assert "forbidden" in run("get", "secrets").stderr
 
 
+@pytest.fixture
+def other(lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        yield project
+
+
 def test_the_namespace_is_only_the_context(
-    member: User, project: Project, vision: Team, kubectl: Kubectl, shell: Callable[[User, str], Run]
+    member: User, project: Project, other: Project, shell: Callable[[User, str], Run]
 ) -> None:
-    (other,) = own_projects(vision, 1, kubectl)
     run = shell(member, kubeconfig(client(member), project)["kubeconfig"])
     assert run("auth", "can-i", "create", "jobs").stdout.strip() == "yes"
     assert run("auth", "can-i", "create", "jobs", "-n", other.namespace).stdout.strip() == "yes"

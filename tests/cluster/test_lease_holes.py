@@ -1,4 +1,4 @@
-"""Attempts of a member with kubectl to use more GPUs than a queued Job reserved, on the running portal.
+"""Attempts of a member with a kubeconfig to use more GPUs than a queued Job reserved, on the running portal.
 
 The attempt is refused with a message, and in any case the GPUs of bound pods, including terminating ones, never exceed
 Kueue's reservation.
@@ -13,7 +13,7 @@ import pytest
 
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.manifests import merge
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import person_of, queued_job
@@ -30,27 +30,27 @@ def person(local: Local, member: User, project: Project, tmp_path: Path) -> Pers
 
 
 @pytest.fixture
-def used(kubectl: Kubectl, project: Project) -> GpuCount:
+def used(admin: ApiClient, project: Project) -> GpuCount:
     """Return a function that counts the GPUs of pods bound to nodes, running or terminating."""
 
     def count() -> int:
-        pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
+        pods = admin.objects("pods", project.namespace)
         return sum(gpus(pod) for pod in pods if pod["spec"].get("nodeName"))
 
     return count
 
 
 @pytest.fixture
-def reserved(kubectl: Kubectl, project: Project) -> GpuCount:
+def reserved(admin: ApiClient, project: Project) -> GpuCount:
     """Return a function that counts the GPUs that Kueue has reserved for unfinished work."""
 
     def count() -> int:
-        items = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", project.namespace, "-o", "json"))["items"]
+        items = admin.objects("workloads", project.namespace)
         return sum(
             int(podset["resourceUsage"][GPU])
             for item in items
-            if not any(c["type"] == "Finished" for c in item["status"].get("conditions", []))
-            for podset in item["status"].get("admission", {}).get("podSetAssignments", [])
+            if not any(c["type"] == "Finished" for c in item.get("status", {}).get("conditions", []))
+            for podset in item.get("status", {}).get("admission", {}).get("podSetAssignments", [])
         )
 
     return count
@@ -62,14 +62,15 @@ def gpus(pod: dict[str, Any]) -> int:
     return sum(int(c.get("resources", {}).get("limits", {}).get(GPU, 0)) for c in pod["spec"]["containers"])
 
 
-def job(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> str:
+def job(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     """Return a queued Job of one pod with one GPU; ``spec`` and ``metadata`` are merged over it."""
-    return json.dumps(merge(json.loads(queued_job(name)), {"metadata": metadata or {}, "spec": spec}))
+    return merge(queued_job(name), {"metadata": metadata or {}, "spec": spec})
 
 
-def submit(person: Person, body: str) -> str:
-    """Return an empty text, or the refusal."""
-    return person.run("create", "-f", "-", stdin=body).stderr
+def submit(person: Person, body: dict[str, Any]) -> str:
+    """Return an empty text, or what the API server refuses or warns of."""
+    answer = person.create(body)
+    return f"{answer.message}{answer.warnings}"
 
 
 def patch(person: Person, name: str, body: dict[str, Any]) -> str:
@@ -97,7 +98,7 @@ def test_a_finalizer_keeps_no_pods_of_a_deleted_job(person: Person, used: GpuCou
     messages = [submit(person, job("train", stay)), submit(person, job("train"))]
     running(person, "train")
     messages.append(patch(person, "train", {"metadata": stay}))
-    person.do("delete", "job", "train", "--cascade=background", "--wait=false")
+    person.delete("job", "train")
     try:
         eventually(lambda: (used(), reserved()) == (0, 0))
     finally:
@@ -135,7 +136,8 @@ def test_pods_that_end_slowly_run_beside_no_successor(person: Person, used: GpuC
     first = running(person, "train", 2)
     patch(person, "train", {"spec": {"podReplacementPolicy": "TerminatingOrFailed"}})
     longer = person.run("delete", "pod", *first, "--grace-period=60", "--wait=false").stderr
-    person.do("delete", "pod", *first, "--wait=false")
+    for pod in first:
+        person.delete("pod", pod)
     highest = used()
 
     def replaced() -> bool:
@@ -158,19 +160,18 @@ def test_a_running_queued_job_is_not_suspended_by_its_owner(person: Person, used
 
 
 def test_a_running_queued_job_is_suspended_by_an_operator_and_started_again_by_kueue(
-    person: Person, project: Project, kubectl: Kubectl, used: GpuCount, reserved: GpuCount
+    person: Person, project: Project, admin: ApiClient, used: GpuCount, reserved: GpuCount
 ) -> None:
     assert submit(person, job("train")) == ""
     running(person, "train")
-    suspend = ("--type=merge", "-p", '{"spec": {"suspend": true}}', "-o", "json")
-    suspended = json.loads(kubectl("patch", "job/train", "-n", project.namespace, *suspend))
+    suspended = admin.patch("job", "train", project.namespace, {"spec": {"suspend": True}})
     assert suspended["spec"]["suspend"]
     eventually(lambda: not person.get("job", "train")["spec"]["suspend"])
     eventually(lambda: (used(), reserved()) == (1, 1))
 
 
 def test_no_container_without_a_gpu_sees_those_of_its_node(person: Person, used: GpuCount) -> None:
-    pod = json.loads(queued_job("train"))["spec"]["template"]["spec"]
+    pod = queued_job("train")["spec"]["template"]["spec"]
     (main,) = pod["containers"]
     none = {"limits": {GPU: "0"}, "requests": {GPU: "0"}}
     zero = job("zero", template={"spec": {"containers": [{**main, "resources": none}]}})

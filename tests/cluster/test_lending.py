@@ -28,8 +28,9 @@ from quotas.costs import windows
 from quotas.limits import names as queue_names
 from quotas.limits import services as limits
 from tests.support.cluster.allocations import ended, held, phase, reason, release_all, request_slices, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.guide import write_lines
+from tests.support.cluster.tenants import wait_for_members
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -85,7 +86,7 @@ def _with(borrowed: Fraction, lent: Fraction) -> str:
 
 
 @pytest.fixture
-def timeline(kubectl: Kubectl, vision: Team) -> Iterator[Timeline]:
+def timeline(admin: ApiClient, vision: Team) -> Iterator[Timeline]:
     """Create a department; the demo's teams have no quota of the pool meanwhile."""
     pool = Pool.objects.get(key=POOL)
     theirs = pool.limits.filter(user=None).select_related("team")
@@ -94,7 +95,7 @@ def timeline(kubectl: Kubectl, vision: Team) -> Iterator[Timeline]:
         limits.set_limit("test", team, pool, 0)
     tail = uuid4().hex[:6]
     department = tenants.create_department(f"sensing-{tail}", "Sensing")
-    crews = {name: _crew(department, name, tail, pool, kubectl) for name in NOMINAL}
+    crews = {name: _crew(department, name, tail, pool, admin) for name in NOMINAL}
     yield Timeline(crews)
     for crew in crews.values():
         release_all(crew.project)
@@ -104,12 +105,12 @@ def timeline(kubectl: Kubectl, vision: Team) -> Iterator[Timeline]:
         limits.set_limit("test", team, pool, nominal)
 
 
-def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kubectl) -> Crew:
+def _crew(department: Department, name: str, tail: str, pool: Pool, admin: ApiClient) -> Crew:
     team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
     limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
     project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
     workqueue.enqueue(targets.project(LOCAL, project.slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
+    wait_for_members(admin, project)
     eventually(lambda: _is_ready(team))
     user = tenants.create_user(f"{name}-{tail}", uuid4().hex)
     tenants.add_member(team, user, Role.MEMBER)
@@ -121,7 +122,7 @@ def _is_ready(team: Team) -> bool:
 
 
 def test_three_teams_lend_borrow_and_take_back(
-    timeline: Timeline, kubectl: Kubectl, request: pytest.FixtureRequest
+    timeline: Timeline, admin: ApiClient, request: pytest.FixtureRequest
 ) -> None:
     """Kueue decides which request of sonar it preempts and who borrows first. So sonar withdraws its last request
     before the end: all others fit then, in any order. With it, sonar could get 4, and radar's second 2 would not fit.
@@ -148,7 +149,7 @@ def test_three_teams_lend_borrow_and_take_back(
     notices = Transition.objects.filter(allocation__in=victims, to_phase=Phase.LEAVING).select_related("allocation")
     leaving = eventually(lambda: list(notices.all()))
     assert all(notice.reason == "evicted_preempted" for notice in leaving)
-    eventually(lambda: all(is_evicted_for_its_cohort(notice.allocation, kubectl) for notice in leaving))
+    eventually(lambda: all(is_evicted_for_its_cohort(notice.allocation, admin) for notice in leaving))
     timeline.record("Lidar requests its 4: Kueue reclaims what others borrowed, and their notice period runs")
 
     wait_for(back, Phase.ACTIVE, within_s=60)
@@ -172,15 +173,7 @@ def loan(borrowed: int, lent: int) -> tuple[Fraction, Fraction]:
     return Fraction(borrowed), Fraction(lent)
 
 
-def is_evicted_for_its_cohort(row: Allocation, kubectl: Kubectl) -> bool:
+def is_evicted_for_its_cohort(row: Allocation, admin: ApiClient) -> bool:
     """Return whether Kueue reports that the lease is evicted so that the lender can reclaim."""
-    wanted = (
-        "get",
-        "workload",
-        names.lease(row.name),
-        "-n",
-        row.project.namespace,
-        "-o",
-        "jsonpath={.status.conditions}",
-    )
-    return "InCohort" in kubectl(*wanted)
+    lease = admin.get("workload", names.lease(row.name), row.project.namespace)
+    return "InCohort" in str(lease["status"]["conditions"])

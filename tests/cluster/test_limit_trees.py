@@ -1,6 +1,5 @@
 """Random trees of limits as Kueue objects: accepted by the API server and Kueue's webhooks, stable, and repaired."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -28,7 +27,7 @@ from quotas.limits import services as limits
 from quotas.limits.models import Limit, QueuePolicy
 from quotas.limits.projection import PoolShape, cluster_queue, cohort
 from quotas.limits.tree import Quota
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import JSON_PATCH, ApiClient
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -105,13 +104,13 @@ def forget(local: Local) -> Iterator[Callable[[Department | Team], None]]:
 @settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=SUPPRESSED_CHECKS)
 @given(shape=SHAPES)
 def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_an_edit(
-    shape: Shape, forget: Callable[[Department | Team], None], kubectl: Kubectl
+    shape: Shape, forget: Callable[[Department | Team], None], admin: ApiClient
 ) -> None:
     created = grown(shape, forget)
     note(str(created))
     client = connect(LOCAL)
     reconcile_platform(client)
-    observed = {name: read(kubectl, name) for name in created}
+    observed = {name: read(admin, name) for name in created}
     assert all(observed.values())
     own_objects = {name.partition("/")[2] for name in created}
     applied = AppliedObject.objects.filter(target="local/platform", name__in=own_objects).order_by("pk")
@@ -124,8 +123,9 @@ def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_
         {"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "777"},
         {"op": "replace", "path": "/spec/preemption/withinClusterQueue", "value": "LowerPriority"},
     ]
-    kubectl("patch", edited, "--type=json", "-p", json.dumps([patch[shape.edit % 2]]))
-    eventually(lambda: read(kubectl, edited) == observed[edited])
+    kind, _, name = edited.partition("/")
+    admin.patch(kind, name, body=[patch[shape.edit % 2]], of=JSON_PATCH)
+    eventually(lambda: read(admin, edited) == observed[edited])
 
 
 @settings(max_examples=25, deadline=None, phases=[Phases.generate], suppress_health_check=SUPPRESSED_CHECKS)
@@ -142,7 +142,7 @@ def test_whatever_the_flavors_share_kueue_takes_the_groups(pools: list[PoolShape
 
 
 def test_a_queue_that_kueue_refuses_holds_up_no_other(
-    forget: Callable[[Department | Team], None], kubectl: Kubectl
+    forget: Callable[[Department | Team], None], admin: ApiClient
 ) -> None:
     tail = uuid4().hex[:6]
     department = tenants.create_department(f"tree-{tail}", "Tree")
@@ -154,11 +154,11 @@ def test_a_queue_that_kueue_refuses_holds_up_no_other(
     limits.set_limit("test", last, Pool.objects.get(key="l40s/gpu"), 3)
     with pytest.raises(ClusterRefused, match="Sometimes"):
         reconcile_platform(connect(LOCAL))
-    assert read(kubectl, f"clusterqueue/{names.cluster_queue(last.slug)}")
+    assert read(admin, f"clusterqueue/{names.cluster_queue(last.slug)}")
 
 
-def read(kubectl: Kubectl, name: str) -> object:
-    return json.loads(kubectl("get", name, "-o", "json"))["spec"]
+def read(admin: ApiClient, name: str) -> object:
+    return admin.get(*name.split("/"))["spec"]
 
 
 def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str]:

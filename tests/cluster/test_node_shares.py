@@ -1,11 +1,9 @@
 """A slice has its share of its node's CPU and memory, so its holder can always use it; on the real scheduler."""
 
-import json
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,11 +19,10 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.allocations import held
-from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.leftovers import clear
+from tests.support.cluster.api_client import ApiClient, Object
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.stage import Person
-from tests.support.cluster.tenants import own_projects, person_of, queued_job, retry_refused
+from tests.support.cluster.tenants import person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -39,10 +36,9 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 
 @pytest.fixture
-def neighbour(vision: Team, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
-    (project,) = own_projects(vision, 1, kubectl)
-    yield project
-    clear(admin, project)
+def neighbour(lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        yield project
 
 
 @pytest.fixture
@@ -59,7 +55,7 @@ def share_of(row: Allocation) -> NodeShare:
     return spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk)).slice_share
 
 
-def pod(name: str, row: Allocation, asks: dict[str, str], **annotations: str) -> str:
+def pod(name: str, row: Allocation, asks: dict[str, str], **annotations: str) -> Object:
     metadata = {
         "name": name,
         "namespace": row.project.namespace,
@@ -68,7 +64,7 @@ def pod(name: str, row: Allocation, asks: dict[str, str], **annotations: str) ->
     }
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "securityContext": SAFE}
     spec = {"containers": [{**container, "resources": {"requests": asks}}], "securityContext": RESTRICTED}
-    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def amounts(share: NodeShare, percent: int) -> dict[str, str]:
@@ -80,47 +76,47 @@ def read(amounts: dict[str, str]) -> dict[str, Fraction]:
     return {name: quantities.value(amounts[name]) for name in ("cpu", "memory")}
 
 
-def pod_of(kubectl: Kubectl, row: Allocation, name: str) -> dict[str, Any]:
-    return dict(json.loads(kubectl("get", "pod", name, "-n", row.project.namespace, "-o", "json")))
+def pod_of(admin: ApiClient, row: Allocation, name: str) -> Object:
+    return admin.get("pod", name, row.project.namespace)
 
 
-def is_running(kubectl: Kubectl, row: Allocation, name: str) -> bool:
-    return bool(pod_of(kubectl, row, name)["status"].get("phase") == "Running")
+def is_running(admin: ApiClient, row: Allocation, name: str) -> bool:
+    return bool(pod_of(admin, row, name)["status"].get("phase") == "Running")
 
 
 def test_every_gpu_of_a_full_flavor_can_be_used_with_all_that_goes_with_it(
-    every_l40s: int, project: Project, neighbour: Project, member: User, tenant: Person, kubectl: Kubectl
+    every_l40s: int, project: Project, neighbour: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     large, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
     share = share_of(large)
     for number in range(every_l40s - 1):
-        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", large, amounts(share, 100), slices="1"))
+        retry_refused(tenant.created, pod(f"p-{number}", large, amounts(share, 100), slices="1"))
     for number in range(every_l40s - 1):
-        eventually(partial(is_running, kubectl, large, f"p-{number}"))
-    retry_refused(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
-    eventually(partial(is_running, kubectl, last, "late"))
+        eventually(partial(is_running, admin, large, f"p-{number}"))
+    retry_refused(admin.created, pod("late", last, amounts(share, 100)))
+    eventually(partial(is_running, admin, last, "late"))
 
 
 def test_pods_of_one_claim_together_ask_for_no_more_than_goes_with_it(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     row = held(member, project, "h100/mig-1g.10gb")
     share = share_of(row)
-    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("first", row, amounts(share, 60)))
-    eventually(partial(is_running, kubectl, row, "first"))
-    message = tenant.run("create", "-f", "-", stdin=pod("second", row, amounts(share, 60))).stderr
+    retry_refused(tenant.created, pod("first", row, amounts(share, 60)))
+    eventually(partial(is_running, admin, row, "first"))
+    message = tenant.create(pod("second", row, amounts(share, 60))).message
     assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in message
-    tenant.do("create", "-f", "-", stdin=pod("third", row, amounts(share, 40)))
-    eventually(partial(is_running, kubectl, row, "third"))
+    tenant.created(pod("third", row, amounts(share, 40)))
+    eventually(partial(is_running, admin, row, "third"))
 
 
 @pytest.mark.parametrize(("offering", "count"), [("l40s/whole", 2), ("h100/mig-1g.10gb", 2), ("t4/shared", 2)])
 def test_limits_left_out_become_what_goes_with_the_pods_slices(
-    offering: str, count: int, project: Project, member: User, tenant: Person, kubectl: Kubectl
+    offering: str, count: int, project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     row = held(member, project, offering, count)
-    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("plain", row, {}))
-    resources = pod_of(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
+    retry_refused(tenant.created, pod("plain", row, {}))
+    resources = pod_of(admin, row, "plain")["spec"]["containers"][0]["resources"]
     slices = 1 if offering == "t4/shared" else count
     share = share_of(row).times(slices)
     assert read(resources["limits"]) == read(share.amounts)
@@ -128,38 +124,37 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
 
 
 def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
     row = held(member, project, "h100/whole", 2, constraints={"spread": True})
     for name, number in (("first", "0"), ("other", "1")):
-        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(name, row, amounts(share_of(row), 100), slices=number))
-        eventually(partial(is_running, kubectl, row, name))
-    tenant.do("delete", "pod/other")
-    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("second", row, amounts(share_of(row), 100), slices="0"))
-    eventually(lambda: "anti-affinity" in scheduling(kubectl, row, "second"))
-    tenant.do("delete", "pod/first")
-    eventually(partial(is_running, kubectl, row, "second"))
+        retry_refused(tenant.created, pod(name, row, amounts(share_of(row), 100), slices=number))
+        eventually(partial(is_running, admin, row, name))
+    tenant.delete("pod", "other")
+    eventually(lambda: not admin.find("pod", "other", project.namespace))
+    retry_refused(tenant.created, pod("second", row, amounts(share_of(row), 100), slices="0"))
+    eventually(lambda: "anti-affinity" in scheduling(admin, row, "second"))
+    tenant.delete("pod", "first")
+    eventually(partial(is_running, admin, row, "second"))
 
 
-def scheduling(kubectl: Kubectl, row: Allocation, name: str) -> str:
-    conditions = pod_of(kubectl, row, name)["status"].get("conditions", ())
+def scheduling(admin: ApiClient, row: Allocation, name: str) -> str:
+    conditions = pod_of(admin, row, name)["status"].get("conditions", ())
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
 
 def test_a_queued_job_that_asks_for_eight_cpu_and_states_no_limit_runs(
-    project: Project, tenant: Person, kubectl: Kubectl
+    tenant: Person,
 ) -> None:
-    job = json.loads(queued_job("eight"))
+    job = queued_job("eight")
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/gpu": "1", "cpu": "8"}
-    tenant.do("create", "-f", "-", stdin=json.dumps(job))
-    selector = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
-    found = eventually(
-        lambda: [
-            each
-            for each in json.loads(kubectl("get", "pods", *selector))["items"]
-            if each["status"].get("phase") == "Running"
-        ]
-    )
+    tenant.created(job)
+
+    def running() -> list[Object]:
+        pods = tenant.items("pods", "batch.kubernetes.io/job-name=eight")
+        return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+    found = eventually(running)
     share = Offering.objects.select_related("flavor").get(key="l40s/whole").node_share
     assert read(found[0]["spec"]["containers"][0]["resources"]["limits"]) == read(share.amounts)
 

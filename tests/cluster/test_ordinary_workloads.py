@@ -13,13 +13,11 @@ import yaml
 
 from deploy.local.runner import Local
 from portal.tenants import structure
-from portal.tenants.models import PodSecurity, Project, Team, User
+from portal.tenants.models import PodSecurity, Project, User
 from tests.support.cluster.allocations import held
-from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.leftovers import clear
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.stage import Person
-from tests.support.cluster.tenants import own_projects, person_of
+from tests.support.cluster.tenants import person_of
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -39,13 +37,12 @@ SLICES = {"whole": ("l40s/whole", 2), "shared": ("t4/shared", 8)}
 
 
 @pytest.fixture(scope="module")
-def baseline(vision: Team, member: User, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
-    [project] = own_projects(vision, 1, kubectl)
-    structure.configure_project(project, actor="operator", pod_security=PodSecurity.BASELINE)
-    for name, (offering, count) in SLICES.items():
-        held(member, project, offering, count, name=name)
-    yield project
-    clear(admin, project)
+def baseline(member: User, lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.own() as project:
+        structure.configure_project(project, actor="operator", pod_security=PodSecurity.BASELINE)
+        for name, (offering, count) in SLICES.items():
+            held(member, project, offering, count, name=name)
+        yield project
 
 
 @pytest.fixture(scope="module")

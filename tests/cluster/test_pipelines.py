@@ -11,8 +11,8 @@ from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import wait_for
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.waiting import eventually
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.pods import running_pod
 from tests.support.pipelines import SCRIPTS, Pipeline, finished, runner_environment
 
 pytestmark = pytest.mark.cluster
@@ -55,19 +55,9 @@ def test_a_run_whose_pod_hangs_ends_in_time_and_releases(pipeline: Pipeline) -> 
     was_held_and_released(pipeline)
 
 
-def test_a_run_that_is_cancelled_releases(pipeline: Pipeline, project: Project, kubectl: Kubectl) -> None:
+def test_a_run_that_is_cancelled_releases(pipeline: Pipeline, project: Project, admin: ApiClient) -> None:
     process = pipeline.start()
-    words = (
-        "get",
-        "pod",
-        pipeline.name,
-        "-n",
-        project.namespace,
-        "--ignore-not-found",
-        "-o",
-        "jsonpath={.status.phase}",
-    )
-    eventually(lambda: kubectl(*words) == "Running", within_s=120)
+    running_pod(admin, project.namespace, pipeline.name, within_s=120)
     process.send_signal(signal.SIGTERM)
     found, said = finished(process)
     assert found == 143, said

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from deploy.local.runner import Local
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.preflight import preflight
 from tests.support.cluster.waiting import eventually
@@ -25,10 +26,10 @@ def test_the_local_cluster_is_ready(local: Local):
     assert re.match(r"[1-9]\d* MiB of \d", found["etcd"]["found"])
 
 
-def test_a_token_without_rights_is_told_which_to_use(local: Local, kubectl: Kubectl, tmp_path: Path):
+def test_a_token_without_rights_is_told_which_to_use(local: Local, admin: ApiClient, tmp_path: Path):
     content = yaml.safe_load(local.portal_kubeconfig.read_text())
     content["clusters"][0]["cluster"]["certificate-authority"] = str(local.home.certs / "ca.crt")
-    nobody = kubectl("create", "token", "default", "-n", "default").strip()
+    nobody = admin.token("default", "default")
     content["users"][0]["user"] = {"token": nobody}
     kubeconfig = tmp_path / "nobody.kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(content))
@@ -44,23 +45,24 @@ def test_a_token_without_rights_is_told_which_to_use(local: Local, kubectl: Kube
     assert found["Rights we should not have"]["status"] == found["Kubernetes"]["status"] == "ok"
 
 
-def test_an_administrators_token_is_too_much(local: Local, kubectl: Kubectl, tmp_path: Path):
+def test_an_administrators_token_is_too_much(local: Local, admin: ApiClient, tmp_path: Path):
     content = yaml.safe_load(local.portal_kubeconfig.read_text())
     content["clusters"][0]["cluster"]["certificate-authority"] = str(local.home.certs / "ca.crt")
-    kubectl(
-        "create",
-        "clusterrolebinding",
-        "test-too-much",
-        "--clusterrole=cluster-admin",
-        "--serviceaccount=default:default",
-    )
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "test-too-much"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+    }
+    admin.created(binding)
     try:
-        content["users"][0]["user"] = {"token": kubectl("create", "token", "default", "-n", "default").strip()}
+        content["users"][0]["user"] = {"token": admin.token("default", "default")}
         kubeconfig = tmp_path / "admin.kubeconfig"
         kubeconfig.write_text(yaml.safe_dump(content))
         status, found = preflight(kubeconfig=kubeconfig)
     finally:
-        kubectl("delete", "clusterrolebinding", "test-too-much")
+        admin.delete("clusterrolebinding", "test-too-much")
     assert status == 1
     assert "list secrets" in found["Rights we should not have"]["found"]
     assert found["Our rights"]["status"] == "ok"

@@ -1,6 +1,5 @@
 """NVIDIA's DRA demo specs and Kueue's job examples, applied as a member: refused as they are, and run when adapted."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,15 +8,13 @@ import pytest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from deploy.local.runner import Local
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.cluster.published.__main__ import examples, holds
 from tests.support.cluster.allocations import wait_for
-from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.leftovers import clear
+from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.manifests import build, merge
 from tests.support.cluster.stage import Person
-from tests.support.cluster.tenants import own_projects, person_of
+from tests.support.cluster.tenants import person_of
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -26,14 +23,13 @@ EXAMPLES = examples()
 
 
 @pytest.fixture(scope="module")
-def place(vision: Team, member: User, kubectl: Kubectl, admin: ApiClient) -> Iterator[Project]:
-    [project] = own_projects(vision, 1, kubectl)
-    for body in holds():
-        answer = client(member).post("/api/v1/allocations", {**body, "project": project.slug}, format="json")
-        assert answer.status_code == 201, answer.json()
-        wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
-    yield project
-    clear(admin, project)
+def place(member: User, lent_projects: LentProjects) -> Iterator[Project]:
+    with lent_projects.lent() as project:
+        for body in holds():
+            answer = client(member).post("/api/v1/allocations", {**body, "project": project.slug}, format="json")
+            assert answer.status_code == 201, answer.json()
+            wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
+        yield project
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +44,10 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("row", EXAMPLES, ids=ids(EXAMPLES))
 def test_as_it_is_each_object_is_refused_or_warned_of_in_words(row: dict[str, Any], person: Person) -> None:
     for entry in row["as_is"]:
-        done = person.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(build(entry, "example")))
-        said = " ".join(done.stderr.replace('"', "").split())
+        answer = person.create(build(entry, "example"), dry_run=True)
+        said = " ".join(f"{answer.message} {answer.warnings}".replace('"', "").split())
         assert entry.get("refused", entry.get("warned")).replace('"', "") in said
-        assert (done.returncode != 0) == ("refused" in entry), said
+        assert (answer.status >= 400) == ("refused" in entry), said
 
 
 ADAPTED = [row for row in EXAMPLES if "adapted" in row]
@@ -79,12 +75,12 @@ def test_adapted_it_runs(row: dict[str, Any], person: Person) -> None:
     if "slices" in row:
         assert len(devices(person, pods)) == row["slices"]
     for manifest in (body, *beside):
-        person.do("delete", manifest["kind"].lower(), manifest["metadata"]["name"], "--wait=false")
+        person.delete(manifest["kind"], manifest["metadata"]["name"])
 
 
 def create(person: Person, manifest: dict[str, Any]) -> None:
     """Create it once the policies know what is held."""
-    eventually(lambda: person.do("create", "-f", "-", stdin=json.dumps(manifest)), AssertionError)
+    eventually(lambda: person.created(manifest), AssertionError)
 
 
 def admitted(person: Person, job: str, requested: int) -> int:

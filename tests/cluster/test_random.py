@@ -15,8 +15,8 @@ from allocations.requests.preview import preview_request
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
 from tests.support.cluster.allocations import ended, phase, wait_for
-from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.every_kind import offering_of
 from tests.support.cluster.judge import over_allocated
 
 pytestmark = pytest.mark.cluster
@@ -44,21 +44,21 @@ SUPPRESSED_CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @given(script=SCRIPTS)
 def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
     script: list[dict[str, Any] | int],
-    nodes: dict[str, str],  # noqa: F811
+    every_kind: dict[str, str],
     project: Project,
     member: User,
-    kubectl: Kubectl,
+    admin: ApiClient,
 ) -> None:
     held: dict[Allocation, list[tuple[str, str]]] = {}
     for step in script:
         if isinstance(step, dict):
-            if row := request_if_possible(member, project, nodes, **step):
+            if row := request_if_possible(member, project, every_kind, **step):
                 held[row] = devices(row)
         elif held:
             row = list(held)[step % len(held)]
             del held[row]
             ended(member, row)
-        assert over_allocated(kubectl) == []
+        assert over_allocated(admin) == []
         assert {row.name: phase(row) for row in held} == {row.name: Phase.ACTIVE for row in held}
         assert {row.name: devices(row) for row in held} == {
             row.name: held_devices for row, held_devices in held.items()
@@ -70,7 +70,7 @@ def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
 def request_if_possible(
     member: User,
     project: Project,
-    nodes: dict[str, str],  # noqa: F811
+    every_kind: dict[str, str],
     kind: slices.Row,
     count: int,
     constraints: tuple[str, ...],
@@ -83,7 +83,7 @@ def request_if_possible(
     spec = AllocationRequest.from_json(
         {
             "project": project.slug,
-            "offering": offering_of(kind, nodes),
+            "offering": offering_of(kind, every_kind),
             "count": count,
             "constraints": Constraints.named(constraints),
             **kind.body,

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local.runner import Local
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, User
 from tests.cluster.random_tenant import invariants, trial
 from tests.cluster.random_tenant.generator import Generator
 from tests.cluster.random_tenant.operations import Performer
 from tests.support.cluster import recorder
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
-from tests.support.cluster.tenants import own_projects, token_of
+from tests.support.cluster.lent_projects import LentProjects
+from tests.support.cluster.tenants import token_of
 
 pytestmark = pytest.mark.cluster
 
@@ -31,9 +31,10 @@ def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
 
 
 @pytest.fixture
-def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Create two projects of the member's team: the one that is mostly used, and another one."""
-    return own_projects(vision, 2, kubectl)
+def projects(lent_projects: LentProjects) -> Iterator[list[Project]]:
+    """Yield two projects of the member's team: the one that is mostly used, and another one."""
+    with lent_projects.own() as one, lent_projects.own() as other:
+        yield [one, other]
 
 
 @pytest.fixture
@@ -56,7 +57,6 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
     admin: ApiClient,
     projects: list[Project],
     record: recorder.Recorder,
-    kubectl: Kubectl,
 ) -> None:
     operations, seed = int(pytestconfig.getoption("operations")), int(pytestconfig.getoption("seed"))
     namespaces = [project.namespace for project in projects]
@@ -64,7 +64,7 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
     generator = Generator(seed, tenant, lambda: trial.namespaces_of(projects))
 
     def judge() -> list[str]:
-        return invariants.findings(admin, namespaces) or over_allocated(kubectl)
+        return invariants.findings(admin, namespaces) or over_allocated(admin)
 
     try:
         trial.run(generator, Performer(member, tenant), operations, judge, report)

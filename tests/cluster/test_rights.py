@@ -1,6 +1,5 @@
 """Everything tenants may write is in the tables of tests/cluster/rights, by the running API server's OpenAPI."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.cluster.rights import table
 from tests.cluster.rights.comparison import compare, compare_rights
 from tests.cluster.rights.schema import Documents, Right, bodies, rights
 from tests.support.cluster.api_client import ApiClient, Object
-from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.manifests import build
 from tests.support.cluster.tenants import person_of, token_of
 from tests.support.cluster.waiting import eventually
@@ -40,14 +38,13 @@ KINDS: dict[str, tuple[str, str, Object]] = {
 
 
 @pytest.fixture(scope="module")
-def granted(kubectl: Kubectl) -> set[Right]:
-    return rights(json.loads(kubectl("get", "clusterrole", ROLE, "-o", "json"))["rules"])
+def granted(admin: ApiClient) -> set[Right]:
+    return rights(admin.get("clusterrole", ROLE)["rules"])
 
 
 @pytest.fixture(scope="module")
-def documents(local: Local, granted: set[Right]) -> Documents:
+def documents(admin: ApiClient, granted: set[Right]) -> Documents:
     """Return the API server's OpenAPI documents of the groups in the role."""
-    admin = ApiClient(local.home)
     listed = admin.call("GET", "/openapi/v3").body["paths"]
     groups = {f"apis/{right.group}/" if right.group else "api/" for right in granted}
     chosen = {path: place for path, place in listed.items() if path.startswith(tuple(groups))}
@@ -98,16 +95,15 @@ def test_a_member_cannot_delete_what_the_api_server_cannot_read(
 
 
 @pytest.fixture
-def room(project: Project, kubectl: Kubectl) -> dict[str, int]:
+def room(project: Project, admin: ApiClient) -> dict[str, int]:
     """Return how many objects of each kind fit into the project's quota, which is made small for the test."""
     most = {name: max(FEW, kind.minimum) for name, kind in OBJECT_KINDS.items() if kind.quota_key in KINDS}
     # Kubernetes makes it in each namespace, at its own time.
-    eventually(lambda: kubectl("get", "configmap/kube-root-ca.crt", "-n", project.namespace), AssertionError)
+    eventually(lambda: admin.find("configmap", "kube-root-ca.crt", project.namespace))
     structure.configure_project(project, object_limits=most, actor="operator")
-    quota = ("get", "resourcequota", "gpu-portal-objects", "-n", project.namespace, "-o", "json")
 
     def counted() -> dict[str, int]:
-        status = json.loads(kubectl(*quota))["status"]
+        status = admin.get("resourcequota", "gpu-portal-objects", project.namespace)["status"]
         assert {name: status["hard"][OBJECT_KINDS[name].quota_key] for name in most} == {
             name: str(number) for name, number in most.items()
         }
@@ -116,6 +112,7 @@ def room(project: Project, kubectl: Kubectl) -> dict[str, int]:
     return eventually(counted, AssertionError, KeyError)
 
 
+@pytest.mark.own_project
 @pytest.mark.parametrize("key", KINDS)
 def test_a_project_has_no_more_objects_of_a_kind_than_its_quota_says(
     key: str, room: dict[str, int], project: Project, tenant: ApiClient

@@ -31,7 +31,7 @@ from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
 from tests.support.people import client
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.own_project, pytest.mark.usefixtures("settled")]
 
 PROCESSES, THREADS = 4, 25
 MANY, PROJECTS = 120, 3

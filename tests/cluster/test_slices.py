@@ -24,7 +24,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from tests.support.cluster.allocations import ended, held, intervals, request_slices, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.pods import running_pod
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
@@ -48,10 +48,10 @@ def parent(row: Allocation) -> str:
 
 
 def test_a_mig_slice_is_told_with_its_gpu_profile_and_placement(
-    project: Project, member: User, kubectl: Kubectl
+    project: Project, member: User, admin: ApiClient
 ) -> None:
     row = held(member, project, "h100/mig-3g.40gb", 2)
-    claim = json.loads(kubectl("get", "resourceclaim", row.name, "-n", project.namespace, "-o", "json"))
+    claim = admin.get("resourceclaim", row.name, project.namespace)
     results = {(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]}
     assert {(d.node, d.device) for d in devices(row)} == results
     assert {(d.profile, d.uuid) for d in devices(row)} == {("3g.40gb", "")}
@@ -76,7 +76,7 @@ def test_slices_of_one_request_fill_one_gpu(project: Project, member: User) -> N
 
 
 def test_a_steered_claim_is_made_again_without_when_its_gpu_was_taken_meanwhile(
-    project: Project, member: User, kubectl: Kubectl, foreign: str
+    project: Project, member: User, admin: ApiClient, foreign: str
 ) -> None:
     starts_at = clock.now() + timedelta(seconds=5)
     row = request_slices(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
@@ -90,7 +90,7 @@ def test_a_steered_claim_is_made_again_without_when_its_gpu_was_taken_meanwhile(
     row.refresh_from_db()
     assert row.device_affinity == {"given_up": True}
     assert parent(row) != foreign
-    claim = json.loads(kubectl("get", "resourceclaim", "late", "-n", project.namespace, "-o", "json"))
+    claim = admin.get("resourceclaim", "late", project.namespace)
     assert "parentUUID" not in json.dumps(claim["spec"])
     assert row.start_failures == 0
     claims = [t.reason for t in row.transitions.filter(type="phase", to_phase="starting")]
@@ -123,7 +123,7 @@ def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> No
     ],
 )
 def test_slices_stand_to_each_other_as_the_request_wants(
-    offering: str, count: int, constraint: str, project: Project, member: User, kubectl: Kubectl
+    offering: str, count: int, constraint: str, project: Project, member: User, admin: ApiClient
 ) -> None:
     row = held(member, project, offering, count, constraints={constraint: True})
     got = [device.parent_uuid or device.uuid for device in devices(row)]
@@ -156,9 +156,9 @@ def test_a_constraint_that_never_holds_is_refused_with_what_would(
     assert f"constraints.{constraint}" in violation.hint + violation.detail
 
 
-def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "h100/whole", name="turns", sharing={"strategy": "TimeSlicing", "interval": "Long"})
-    claim = json.loads(kubectl("get", "resourceclaim", "turns", "-n", project.namespace, "-o", "json"))
+    claim = admin.get("resourceclaim", "turns", project.namespace)
     (config,) = claim["status"]["allocation"]["devices"]["config"]
     assert config["opaque"] == {
         "driver": "gpu.nvidia.com",
@@ -170,9 +170,8 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
     }
     assert selectors.isolation_of(row).level == "none"
     for name in ("one", "two"):
-        pod = json.dumps(labelled(name, row.name))
-        retry_refused(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)
-    pods = [running_pod(kubectl, project.namespace, name) for name in ("one", "two")]
+        retry_refused(admin.created, labelled(name, row.name), project.namespace)
+    pods = [running_pod(admin, project.namespace, name) for name in ("one", "two")]
     assert {pod["spec"]["nodeName"] for pod in pods} == {devices(row)[0].node}
 
 
@@ -212,10 +211,10 @@ def labelled(name: str, allocation: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
+def foreign(admin: ApiClient, vision: Team) -> Iterator[str]:
     """Hold a whole h100 by a claim without the portal for one test; yield its UUID."""
     name = f"foreign-{uuid4().hex[:6]}"
-    kubectl("create", "namespace", name)
+    admin.created({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     claim = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -231,11 +230,11 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
     }
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     try:
-        kubectl("create", "-f", "-", stdin=json.dumps(claim))
-        kubectl("create", "-f", "-", stdin=json.dumps(pod))
+        admin.created(claim)
+        eventually(lambda: admin.created(pod), AssertionError)
 
         def allocated_devices() -> list[dict[str, Any]]:
-            manifest = json.loads(kubectl("get", "resourceclaim", name, "-n", name, "-o", "json"))
+            manifest = admin.get("resourceclaim", name, name)
             results: list[dict[str, Any]] = (
                 manifest.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
             )
@@ -247,7 +246,7 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
         uuid_of = {gpu.key: gpu.uuid for gpu in flavor_devices.of_flavors([flavor])[flavor.pk].gpus}
         yield uuid_of[device["pool"], device["device"]]
     finally:
-        kubectl("delete", "namespace", name, "--wait=false")
-        kubectl("delete", "pod", "user", "-n", name, "--force", "--ignore-not-found")
+        admin.delete("namespace", name)
+        admin.delete("pod", "user", name, gracePeriodSeconds=0)
         claims = MirrorObject.objects.filter(kind="ResourceClaim", namespace=name)
         eventually(lambda: not claims.exists(), within_s=60)

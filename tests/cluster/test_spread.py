@@ -1,6 +1,5 @@
 """More slices by DRA than a node has: one claim and one holder each, on any nodes."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +20,7 @@ from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.allocations import ended, held, intervals, request_slices, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.pods import running_pod
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
@@ -55,8 +54,8 @@ def test_more_than_a_node_has_is_refused_unless_it_may_spread(quota: None, proje
     assert "constraints.spread" in caught.value.hint
 
 
-def test_each_slice_has_a_claim_and_all_of_them_are_held(row: Allocation, kubectl: Kubectl) -> None:
-    found = json.loads(kubectl("get", "resourceclaims", "-n", row.project.namespace, "-o", "json"))["items"]
+def test_each_slice_has_a_claim_and_all_of_them_are_held(row: Allocation, admin: ApiClient) -> None:
+    found = admin.objects("resourceclaims", row.project.namespace)
     assert {claim["metadata"]["name"] for claim in found} == {f"wide.{n}" for n in range(COUNT)}
     results = [r for claim in found for r in claim["status"]["allocation"]["devices"]["results"]]
     devices = details.by_id([row])[row.pk].devices
@@ -66,13 +65,12 @@ def test_each_slice_has_a_claim_and_all_of_them_are_held(row: Allocation, kubect
     assert len([i for i in intervals(row) if i.end is None]) == COUNT
 
 
-def test_pods_get_the_slice_that_they_name(row: Allocation, kubectl: Kubectl) -> None:
-    in_namespace = ("-n", row.project.namespace)
+def test_pods_get_the_slice_that_they_name(row: Allocation, admin: ApiClient) -> None:
     for index in (0, COUNT - 1):
         pod = tenant_pod(row, str(index))
-        retry_refused(kubectl, "create", *in_namespace, "-f", "-", stdin=json.dumps(pod))
-        manifest = running_pod(kubectl, row.project.namespace, pod["metadata"]["name"], within_s=60)
-        claim = json.loads(kubectl("get", f"resourceclaim/wide.{index}", *in_namespace, "-o", "json"))
+        retry_refused(admin.created, pod, row.project.namespace)
+        manifest = running_pod(admin, row.project.namespace, pod["metadata"]["name"], within_s=60)
+        claim = admin.get("resourceclaim", f"wide.{index}", row.project.namespace)
         (device,) = claim["status"]["allocation"]["devices"]["results"]
         assert manifest["spec"]["nodeName"] == device["pool"]
         assert {"resource": "pods", "name": pod["metadata"]["name"], "uid": manifest["metadata"]["uid"]} in claim[
@@ -80,36 +78,33 @@ def test_pods_get_the_slice_that_they_name(row: Allocation, kubectl: Kubectl) ->
         ]["reservedFor"]
 
 
-def test_pods_of_a_stateful_set_get_one_slice_each(row: Allocation, kubectl: Kubectl) -> None:
-    in_namespace = ("-n", row.project.namespace)
+def test_pods_of_a_stateful_set_get_one_slice_each(row: Allocation, admin: ApiClient) -> None:
     chosen = {"app": "wide"}
     pod = tenant_pod(row, "")
     template = {"metadata": {"labels": {**pod["metadata"]["labels"], **chosen}}, "spec": pod["spec"]}
     template["spec"].pop("restartPolicy")
     spec = {"replicas": 3, "podManagementPolicy": "Parallel", "selector": {"matchLabels": chosen}, "template": template}
     stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "ring"}, "spec": spec}
-    kubectl("create", *in_namespace, "-f", "-", stdin=json.dumps(stateful_set))
+    admin.created(stateful_set, row.project.namespace)
     for index in range(3):
-        manifest = running_pod(kubectl, row.project.namespace, f"ring-{index}", within_s=60)
+        manifest = running_pod(admin, row.project.namespace, f"ring-{index}", within_s=60)
         assert manifest["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": f"wide.{index}"}]
 
 
-def test_a_claim_deleted_in_use_comes_back_and_the_others_stay(row: Allocation, kubectl: Kubectl) -> None:
-    in_namespace = ("-n", row.project.namespace)
-    before = uids(kubectl, *in_namespace)
-    kubectl("delete", "resourceclaim/wide.3", *in_namespace, "--wait=false")
+def test_a_claim_deleted_in_use_comes_back_and_the_others_stay(row: Allocation, admin: ApiClient) -> None:
+    before = uids(admin, row.project.namespace)
+    admin.delete("resourceclaim", "wide.3", row.project.namespace)
     eventually(lambda: row.transitions.filter(reason="claim_deleted").exists(), within_s=60)
     eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2, within_s=60)
-    after = uids(kubectl, *in_namespace)
+    after = uids(admin, row.project.namespace)
     changed = {name for name in before if after.get(name) != before[name]}
     assert changed == {"ResourceClaim/wide.3", "Pod/wide.3-holder"}
     assert sorted(i.end is None for i in intervals(row)) == [False] + [True] * COUNT
 
 
-def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: Kubectl) -> None:
+def test_release_leaves_nothing_behind(row: Allocation, member: User, admin: ApiClient) -> None:
     ended(member, row)
-    remaining = kubectl("get", "workloads,resourceclaims,pods", "-n", row.project.namespace, "-o", "name")
-    assert remaining == ""
+    assert admin.objects("workloads,resourceclaims,pods", row.project.namespace) == []
     assert all(interval.end for interval in intervals(row))
 
 
@@ -122,10 +117,9 @@ def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
     assert [i.key for i in intervals(row)] == opened
 
 
-def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kubectl: Kubectl) -> None:
+def test_by_device_plugin_it_changes_nothing(project: Project, member: User, admin: ApiClient) -> None:
     row = held(member, project, "l40s/whole", 2, constraints={"spread": True})
-    quota = f"resourcequota/{names.hold_slot(row.number)}"
-    status = json.loads(kubectl("get", quota, "-n", project.namespace, "-o", "json"))["status"]
+    status = admin.get("resourcequota", names.hold_slot(row.number), project.namespace)["status"]
     assert status["hard"]["requests.nvidia.com/gpu"] == "2"
     assert selectors.reservation(row) == "count"
 
@@ -138,7 +132,7 @@ def tenant_pod(row: Allocation, index: str) -> dict[str, Any]:
     return pod
 
 
-def uids(kubectl: Kubectl, *in_namespace: str) -> dict[str, str]:
+def uids(admin: ApiClient, namespace: str) -> dict[str, str]:
     """Return uids of claims and holders, by kind and name."""
-    found = json.loads(kubectl("get", "resourceclaims,pods", *in_namespace, "-o", "json"))["items"]
+    found = admin.objects("resourceclaims,pods", namespace)
     return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["uid"] for item in found}

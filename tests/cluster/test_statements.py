@@ -14,7 +14,7 @@ from portal.tenants.models import Project, Scope, User
 from tests.support.cluster.waiting import eventually
 from tests.support.statements import StatementLog
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("settled")]
 HOLDS = 7
 BUDGETS = {
     "l40s/whole": {"web": 12, "worker": 31, "watcher": 31, "all": 71, "reconciles": 4},

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Scope, Team, User
 from tests.support.cluster.allocations import ended as end
 from tests.support.cluster.allocations import held, intervals, release_all, wait_for
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import NAMESPACED, ApiClient
+from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -41,21 +43,20 @@ def language() -> Team:
     return Team.objects.get(slug="language")
 
 
-def read(kubectl: Kubectl, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
-    namespace_option = ("-n", namespace) if namespace else ()
-    return dict(json.loads(kubectl("get", kind, name, *namespace_option, "-o", "json", "--ignore-not-found") or "{}"))
+def labels(admin: ApiClient, namespace: str) -> dict[str, str]:
+    return dict(admin.find("namespace", namespace).get("metadata", {}).get("labels", {}))
 
 
-def labels(kubectl: Kubectl, namespace: str) -> dict[str, str]:
-    return dict(read(kubectl, "namespace", namespace).get("metadata", {}).get("labels", {}))
-
-
-def people(kubectl: Kubectl, namespace: str) -> set[str]:
-    binding = read(kubectl, "rolebinding", "gpu-portal-tenant", namespace)
+def people(admin: ApiClient, namespace: str) -> set[str]:
+    binding = admin.find("rolebinding", "gpu-portal-tenant", namespace)
     return {subject["name"] for subject in binding.get("subjects") or ()}
 
 
 # People
+
+
+def reads_pods(person: Person) -> bool:
+    return person.api.call("GET", NAMESPACED["Pod"].format(person.namespace)).status == 200
 
 
 def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
@@ -65,13 +66,13 @@ def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
     tenants.add_member(project.team, user, "member")
 
     def enters() -> bool:
-        return person_of(local, tmp_path, user, project.namespace).run("get", "pods").returncode == 0
+        return reads_pods(person_of(local, tmp_path, user, project.namespace))
 
     eventually(enters, ClusterRefused)
     before = person_of(local, tmp_path, user, project.namespace)
     user.is_active = False
     tenants.save_person(user, ["is_active"])
-    eventually(lambda: before.run("get", "pods").returncode != 0)
+    eventually(lambda: not reads_pods(before))
     user.is_active = True
     tenants.save_person(user, ["is_active"])
     eventually(enters, ClusterRefused)
@@ -81,15 +82,16 @@ def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
 # Moving
 
 
+@pytest.mark.own_project
 def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
-    project: Project, member: User, operator: User, language: Team, kubectl: Kubectl
+    project: Project, member: User, operator: User, language: Team, admin: ApiClient
 ) -> None:
     row = end(member, held(member, project, "l40s/whole"))
     transfer.move(operator, project, language)
-    eventually(lambda: people(kubectl, project.namespace) == {"person-language-member", "person-language-lead"})
-    namespace_option = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
-    eventually(lambda: kubectl("get", "localqueue", "gpu", *namespace_option) == "team-language")
-    assert labels(kubectl, project.namespace)["gpu-portal.io/team"] == "language"
+    eventually(lambda: people(admin, project.namespace) == {"person-language-member", "person-language-lead"})
+    queue = partial(admin.find, "localqueue", "gpu", project.namespace)
+    eventually(lambda: queue().get("spec", {}).get("clusterQueue") == "team-language")
+    assert labels(admin, project.namespace)["gpu-portal.io/team"] == "language"
     new = User.objects.get(username="language-member")
     after = held(new, project, "l40s/whole")
     assert {interval.team for interval in intervals(row)} == {"vision"}
@@ -113,7 +115,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
     project: Project, member: User, operator: User, language: Team, local: Local, tmp_path: Path
 ) -> None:
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", stdin=queued_job("own"))
+    tenant.created(queued_job("own"))
     with pytest.raises(Refused, match=r"queued Jobs.*own"):
         transfer.move(operator, project, language)
 
@@ -130,12 +132,13 @@ def over_http(local: Local, user: User, project: Project, body: str | Iterator[b
     return dict(answer.json())
 
 
+@pytest.mark.own_project
 def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
-    project: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
+    project: Project, member: User, operator: User, local: Local, tmp_path: Path, admin: ApiClient
 ) -> None:
     row = held(member, project, "h100/whole")
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", stdin=queued_job("own"))
+    tenant.created(queued_job("own"))
     answer = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
     assert [found["name"] for found in answer["allocations"]] == [row.name]
     assert (answer["jobs"], answer["namespace"], answer["cost_per_hour"]) == (["own"], "deleted", "3.2000")
@@ -143,17 +146,17 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     assert project.archived_at is None
     assert over_http(local, operator, project, json.dumps({"confirm": project.slug}))["jobs"] == ["own"]
     assert wait_for(row, Phase.ENDED).outcome == Outcome.RELEASED
-    eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
+    eventually(lambda: not admin.find("namespace", project.namespace), within_s=60)
     eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{project.slug}").exists())
     assert [interval.end is not None for interval in intervals(row)] == [True]
 
 
+@pytest.mark.own_project
 def test_what_keeps_an_archived_projects_namespace_is_told(
-    project: Project, operator: User, local: Local, kubectl: Kubectl
+    project: Project, operator: User, local: Local, admin: ApiClient
 ) -> None:
-    thing = ("configmap", "kept", "-n", project.namespace)
-    kubectl("create", *thing)
-    kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": ["example.com/stay"]}}')
+    metadata = {"name": "kept", "finalizers": ["example.com/stay"]}
+    admin.created({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, project.namespace)
     archive.archive(operator, project)
 
     def told() -> dict[str, Any]:
@@ -164,11 +167,12 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     browser = Client()
     browser.force_login(operator)
     assert "example.com/stay in 1 resource instances" in browser.get("/tenants").content.decode()
-    kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-    eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
+    admin.patch("configmap", "kept", project.namespace, {"metadata": {"finalizers": None}})
+    eventually(lambda: not admin.find("namespace", project.namespace), within_s=60)
     eventually(lambda: (told()["remaining"], told()["hint"]) == ([], ""))
 
 
+@pytest.mark.own_project
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
     browser, path = Client(), f"/projects/{project.slug}/archive"
     browser.force_login(operator)
@@ -184,13 +188,14 @@ def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -
     assert project.archived_at is not None
 
 
+@pytest.mark.own_project
 def test_a_project_taken_into_use_again_has_its_namespace_back(
-    project: Project, member: User, operator: User, kubectl: Kubectl
+    project: Project, member: User, operator: User, admin: ApiClient
 ) -> None:
     archive.archive(operator, project)
-    eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
+    eventually(lambda: not admin.find("namespace", project.namespace), within_s=60)
     archive.unarchive(operator, project)
-    eventually(lambda: "person-vision-member" in people(kubectl, project.namespace), within_s=60)
+    eventually(lambda: "person-vision-member" in people(admin, project.namespace), within_s=60)
     project.refresh_from_db()
     held(member, project, "l40s/whole")
 
@@ -199,20 +204,20 @@ def test_a_project_taken_into_use_again_has_its_namespace_back(
 
 
 @pytest.fixture
-def old_namespace(kubectl: Kubectl) -> Iterator[str]:
+def old_namespace(admin: ApiClient) -> Iterator[str]:
     """Create a namespace with a pod that requests a GPU without the portal, opened to the portal by an
     administrator.
     """
-    name = own_namespace(kubectl, **{"gpu-portal.io/adopt": "true", "example.com/own": "yes"})
-    kubectl("create", "-n", name, "-f", "-", stdin=gpu_pod("before"))
+    name = own_namespace(admin, **{"gpu-portal.io/adopt": "true", "example.com/own": "yes"})
+    retry_refused(admin.created, gpu_pod("before"), name)
     yield name
-    kubectl("delete", "namespace", name, "--ignore-not-found")
+    admin.delete("namespace", name)
 
 
 @pytest.fixture
-def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) -> Iterator[Project]:
+def adopted(old_namespace: str, vision: Team, operator: User, admin: ApiClient) -> Iterator[Project]:
     project = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
-    eventually(lambda: people(kubectl, project.namespace))
+    eventually(lambda: people(admin, project.namespace))
     yield project
     release_all(project)
     archive.archive(operator, project)
@@ -220,14 +225,14 @@ def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) 
 
 
 def test_an_adopted_namespace_warns_first_and_then_refuses(
-    adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
+    adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, admin: ApiClient
 ) -> None:
-    assert labels(kubectl, adopted.namespace)["gpu-portal.io/guard"] == "audit"
+    assert labels(admin, adopted.namespace)["gpu-portal.io/guard"] == "audit"
     tenant = person_of(local, tmp_path, member, adopted.namespace)
 
     def warned() -> bool:
-        tried = tenant.run("create", "--dry-run=server", "-f", "-", stdin=gpu_pod("tried"))
-        return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
+        tried = tenant.create(gpu_pod("tried"), dry_run=True)
+        return tried.status == 201 and "asks for a GPU without an allocation" in tried.warnings
 
     eventually(warned)
     waiting = adopt.refused_pods(operator, adopted)
@@ -236,12 +241,11 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
     adopt.set_guard(operator, adopted, "enforce")
 
     def refused() -> bool:
-        tried = tenant.run("create", "--dry-run=server", "-f", "-", stdin=gpu_pod("tried"))
-        return tried.returncode != 0 and "gpu-portal-pod-gpus" in tried.stderr
+        return "gpu-portal-pod-gpus" in tenant.create(gpu_pod("tried"), dry_run=True).message
 
     eventually(refused)
-    assert labels(kubectl, adopted.namespace)["pod-security.kubernetes.io/enforce"] == "restricted"
-    assert read(kubectl, "pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
+    assert labels(admin, adopted.namespace)["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert admin.get("pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
 
 
 def test_slices_can_be_held_and_used_while_the_guard_only_warns(
@@ -249,41 +253,41 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
 ) -> None:
     row = held(member, adopted, "h100/whole")
     tenant = person_of(local, tmp_path, member, adopted.namespace)
-    pod = json.loads(gpu_pod("on-it", labels={"gpu-portal.io/allocation": row.name}))
+    pod = gpu_pod("on-it", labels={"gpu-portal.io/allocation": row.name})
     for part in ("tolerations", "nodeSelector"):
         del pod["spec"][part]
     del pod["spec"]["containers"][0]["resources"]
-    retry_refused(tenant.do, "create", "-f", "-", stdin=json.dumps(pod))
+    retry_refused(tenant.created, pod)
     eventually(lambda: tenant.get("pod", "on-it")["status"].get("phase") == "Running")
 
 
 def test_an_archived_project_gives_its_adopted_namespace_back(
-    adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
+    adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, admin: ApiClient
 ) -> None:
     adopt.set_guard(operator, adopted, "enforce")
     row = held(member, adopted, "h100/whole")
-    person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", stdin=queued_job("own"))
+    person_of(local, tmp_path, member, adopted.namespace).created(queued_job("own"))
     archive.archive(operator, adopted)
     wait_for(row, Phase.ENDED)
-    eventually(lambda: "gpu-portal.io/managed" not in labels(kubectl, adopted.namespace), within_s=60)
-    labels_left = labels(kubectl, adopted.namespace)
+    eventually(lambda: "gpu-portal.io/managed" not in labels(admin, adopted.namespace), within_s=60)
+    labels_left = labels(admin, adopted.namespace)
     assert {key for key in labels_left if key.startswith("gpu-portal.io/")} == {"gpu-portal.io/adopt"}
     assert labels_left["example.com/own"] == "yes"
     assert labels_left["pod-security.kubernetes.io/enforce"] == "restricted"
-    ours = "gpuproject,resourcequota,limitrange,localqueue,networkpolicy,rolebinding,job"
-    assert kubectl("get", ours, "-n", adopted.namespace, "-o", "name") == ""
-    assert read(kubectl, "pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
+    ours = "gpuprojects,resourcequotas,limitranges,localqueues,networkpolicies,rolebindings,jobs"
+    assert admin.objects(ours, adopted.namespace) == []
+    assert admin.get("pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
 
 
-def test_a_namespace_that_no_admin_opened_is_not_adopted(vision: Team, operator: User, kubectl: Kubectl) -> None:
-    closed = own_namespace(kubectl)
+def test_a_namespace_that_no_admin_opened_is_not_adopted(vision: Team, operator: User, admin: ApiClient) -> None:
+    closed = own_namespace(admin)
     try:
         with pytest.raises(Invalid, match="kubectl label namespace"):
             adopt.adopt(operator, vision, closed, "Old", closed)
         with pytest.raises(Invalid, match="has no namespace"):
             adopt.adopt(operator, vision, "nowhere-at-all", "Old", "nowhere-at-all")
     finally:
-        kubectl("delete", "namespace", closed, "--wait=false")
+        admin.delete("namespace", closed)
     assert not Project.objects.filter(slug__in=[closed, "nowhere-at-all"]).exists()
 
 

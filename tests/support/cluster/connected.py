@@ -1,32 +1,39 @@
-"""kubectl with the kubeconfig from `connect`, and nothing else."""
+"""A person with the kubeconfig from `connect`, and nothing else."""
 
-import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from deploy.local.runner import Local
+from tests.support.cluster.stage import Person, person_with
 from tests.support.cluster.waiting import eventually
 
-Tenant = Callable[..., subprocess.CompletedProcess[str]]
+
+@dataclass(frozen=True)
+class Tenant:
+    """The person by kubectl, in the namespace of the kubeconfig, and by an HTTP client."""
+
+    person: Person
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [self.person.kubectl, f"--kubeconfig={self.person.kubeconfig}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=180)
 
 
 @pytest.fixture
 def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
-    """Return a function that returns kubectl with the kubeconfig of an answer of `connect`."""
+    """Return a function that returns the person with the kubeconfig of an answer of `connect`."""
 
     def of(connection: dict[str, Any]) -> Tenant:
         file = tmp_path / "kubeconfig"
         file.write_text(connection["kubeconfig"], encoding="utf-8")
-
-        def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-            command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", *arguments]
-            return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=180)
-
-        return run
+        [context] = yaml.safe_load(connection["kubeconfig"])["contexts"]
+        return Tenant(person_with(local.home, file, context["context"]["namespace"]))
 
     return of
 
@@ -37,10 +44,8 @@ def apply_pod(tenant: Tenant, pod_yaml: str) -> None:
 
 
 def running(tenant: Tenant, pod: str) -> dict[str, Any]:
-    def pod_if_running() -> dict[str, Any] | None:
-        manifest: dict[str, Any] = json.loads(tenant("get", "pod", pod, "-o", "json").stdout)
-        return manifest if manifest["status"].get("phase") == "Running" else None
+    def pod_if_running() -> dict[str, Any]:
+        manifest = tenant.person.get("pod", pod)
+        return manifest if manifest["status"].get("phase") == "Running" else {}
 
-    manifest = eventually(pod_if_running)
-    assert manifest is not None
-    return manifest
+    return eventually(pod_if_running)

@@ -1,23 +1,22 @@
 """Fixtures for tests of the simulated hardware: its commands, and pods and claims without the portal."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy.local.fleet import spec, state
 from deploy.local.fleet.api import Api
 from quotas.catalog.models import Node
+from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.waiting import eventually
 
 NAMESPACE = "fleet-test"
 Object = dict[str, Any]
-Kubectl = Callable[..., str]
 Apply = Callable[..., None]
 Command = Callable[..., None]
 Read = Callable[..., Any]
@@ -25,30 +24,32 @@ Switch = Callable[..., dict[str, str]]
 
 
 @pytest.fixture(scope="module")
-def namespace(kubectl: Kubectl) -> Iterator[str]:
+def namespace(admin: ApiClient) -> Iterator[str]:
     """Create a namespace that is no project of the portal, so that only Kubernetes decides in it."""
-    kubectl("create", "namespace", NAMESPACE)
+    admin.created({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    eventually(lambda: admin.find("serviceaccount", "default", NAMESPACE))
     yield NAMESPACE
-    kubectl("delete", "namespace", NAMESPACE)
+    admin.delete("namespace", NAMESPACE)
+    eventually(lambda: not admin.find("namespace", NAMESPACE), within_s=180)
 
 
 @pytest.fixture
-def apply(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Apply]:
+def apply(admin: ApiClient, namespace: str) -> Iterator[Apply]:
     """Return a function that creates objects; they are deleted after the test."""
-    files: list[str] = []
+    created: list[tuple[str, str]] = []
 
     def apply(*objects: Object) -> None:
-        file = tmp_path / f"{len(files)}.yaml"
-        file.write_text(yaml.safe_dump_all(objects))
-        files.append(str(file))
-        kubectl("apply", "--namespace", namespace, "--filename", str(file))
+        for one in objects:
+            admin.apply(one, namespace)
+            created.append((one["kind"], one["metadata"]["name"]))
 
     yield apply
-    for file in reversed(files):
-        kubectl("delete", "--ignore-not-found", "--namespace", namespace, "--filename", file)
+    for kind, name in created:
+        admin.delete(kind, name, namespace)
+    eventually(lambda: not any(admin.find(kind, name, namespace) for kind, name in created), within_s=180)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fleet(kubeconfig: Path) -> Command:
     """Return a function that runs the fleet's command line."""
 
@@ -60,13 +61,34 @@ def fleet(kubeconfig: Path) -> Command:
 
 
 @pytest.fixture(scope="session")
-def read(kubectl: Kubectl) -> Read:
-    return lambda *arguments: json.loads(kubectl("get", *arguments, "--output", "json"))
+def read(admin: ApiClient) -> Read:
+    """Return a function that reads one object, or a list of a kind: its name, ``-n`` and ``-l`` as for kubectl."""
+
+    def read(kind: str, *arguments: str) -> Object:
+        name = arguments[0] if len(arguments) % 2 else ""
+        options = arguments[len(arguments) % 2 :]
+        chosen = dict(zip(options[::2], options[1::2], strict=True))
+        namespace = chosen.get("-n", "")
+        return (
+            admin.get(kind, name, namespace)
+            if name
+            else {"items": admin.objects(kind, namespace, labels=chosen.get("-l", ""))}
+        )
+
+    return read
 
 
 @pytest.fixture(scope="module")
 def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
-    """Add one node of each kind to those there are; yield their names; remove them at the end.
+    """Yield a function that adds nodes for the tests of a module."""
+    with adding_nodes(kubeconfig, fleet, read) as switch:
+        yield switch
+
+
+@contextmanager
+def adding_nodes(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
+    """Yield a function that adds one node of each kind to those there are, and returns their names; remove them at the
+    end.
 
     Waits until they are gone, since a later node of the same name would otherwise keep the old one's MIG layout.
     """

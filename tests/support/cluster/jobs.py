@@ -1,8 +1,6 @@
 """Tenants' own Jobs: the guide's example, submitted as a member, and their billing."""
 
-import json
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -11,16 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from allocations.cluster import credentials
-from allocations.cluster.client import connect
 from allocations.queues import jobs
 from allocations.queues.jobs import Job, State
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.api_client import NAMESPACED, ApiClient
+from tests.support.cluster.tenants import token_of
 from tests.support.cluster.waiting import eventually
-from tests.support.clusters import LOCAL
 
 GUIDE = Path("docs/how-to/jobs.md").read_text(encoding="utf-8")
 GPU = "nvidia.com/gpu"
@@ -28,14 +24,11 @@ Submit = Callable[..., str]
 
 
 @pytest.fixture
-def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
+def submit(local: Local, member: User, project: Project, admin: ApiClient) -> Iterator[Submit]:
     """Yield a function that submits the guide's Job with changes, as the member, and returns its uid; delete them at
     the end.
     """
-    token = credentials.mint(connect(LOCAL), member.username, 3600).token
-    file = tmp_path / "kubeconfig"
-    kubeconfig = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, {"token": token})
-    file.write_text(kubeconfig, encoding="utf-8")
+    tenant = ApiClient(local.home, token_of(member))
 
     def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
         body = deepcopy(guided())
@@ -46,13 +39,10 @@ def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_p
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
             which: {resource: "1"} for which in ("requests", "limits")
         }
-        command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", "create", "-o", "json", "-f", "-"]
-        done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False, timeout=180)
-        assert done.returncode == 0, done.stderr
-        return str(json.loads(done.stdout)["metadata"]["uid"])
+        return str(tenant.created(body, project.namespace)["metadata"]["uid"])
 
     yield create
-    kubectl("delete", "jobs", "--all", "-n", project.namespace)
+    admin.call("DELETE", NAMESPACED["Job"].format(project.namespace), {"propagationPolicy": "Background"})
     eventually(lambda: not jobs_of(project))
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, member="", end=None).exists())
 

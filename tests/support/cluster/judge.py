@@ -7,36 +7,31 @@ nodes that their ResourceFlavor selects.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-Kubectl = Callable[..., str]
+from tests.support.cluster.api_client import ApiClient
+
 Object = dict[str, Any]
 Key = tuple[str, str]
 
 
-def over_allocated(kubectl: Kubectl) -> list[str]:
+def over_allocated(admin: ApiClient) -> list[str]:
     """Return a sentence for each device allocated twice or amount exceeded; empty if there is none."""
-    return [*_devices(kubectl), *_counts(kubectl)]
+    return [*_devices(admin), *_counts(admin)]
 
 
-def _read(kubectl: Kubectl, *arguments: str) -> list[Object]:
-    items: list[Object] = json.loads(kubectl("get", *arguments, "-o", "json"))["items"]
-    return items
-
-
-def _devices(kubectl: Kubectl) -> list[str]:
-    claims = _read(kubectl, "resourceclaims", "-A")
+def _devices(admin: ApiClient) -> list[str]:
+    claims = admin.objects("resourceclaims")
     results: list[Object] = [
         result
         for claim in claims
         for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
         if not result.get("adminAccess")
     ]
-    slices = _read(kubectl, "resourceslices")
+    slices = admin.objects("resourceslices")
     devices = {(s["spec"]["pool"]["name"], d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
     times = Counter((r["pool"], r["device"]) for r in results)
     twice = [
@@ -76,15 +71,15 @@ def _counters(results: list[Object], devices: dict[Key, Object], slices: list[Ob
     ]
 
 
-def _counts(kubectl: Kubectl) -> list[str]:
-    nodes = _read(kubectl, "nodes")
-    flavors = {f["metadata"]["name"]: f["spec"].get("nodeLabels", {}) for f in _read(kubectl, "resourceflavors")}
+def _counts(admin: ApiClient) -> list[str]:
+    nodes = admin.objects("nodes")
+    flavors = {f["metadata"]["name"]: f["spec"].get("nodeLabels", {}) for f in admin.objects("resourceflavors")}
     held: dict[Key, int] = defaultdict(int)
     leases = {
         (one["metadata"]["namespace"], one["metadata"]["labels"]["gpu-portal.io/allocation"]): one
-        for one in _read(kubectl, "workloads", "-A", "-l", "gpu-portal.io/allocation")
+        for one in admin.objects("workloads", labels="gpu-portal.io/allocation")
     }
-    for quota in _read(kubectl, "resourcequotas", "-A", "-l", "gpu-portal.io/managed=true"):
+    for quota in admin.objects("resourcequotas", labels="gpu-portal.io/managed=true"):
         listed = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
         for allocation, amounts in listed.items():
             lease = leases.get((quota["metadata"]["namespace"], allocation), {})

@@ -1,9 +1,7 @@
 """Teams, namespaces and people of a single test, on the running portal."""
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,19 +14,19 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.stage import Person
+from tests.support.cluster.api_client import ApiClient, Object
+from tests.support.cluster.stage import Person, person_with
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
 
 def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
-    """Return kubectl with a kubeconfig of the form that `connect` returns."""
+    """Return the person with a kubeconfig of the form that `connect` returns."""
     token = credentials.mint(connect(LOCAL), user.username, credentials.MAX_TTL_S).token
     file = folder / f"{user.username}.kubeconfig"
     content = credentials.kubeconfig(connect(LOCAL), "", user.username, namespace, {"token": token})
     file.write_text(content, encoding="utf-8")
-    return Person(str(local.binaries / "kubectl"), file, namespace)
+    return person_with(local.home, file, namespace)
 
 
 def token_of(user: User) -> Callable[[], str]:
@@ -43,14 +41,19 @@ def token_of(user: User) -> Callable[[], str]:
     return token
 
 
-def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
+def own_projects(team: Team, number: int, admin: ApiClient) -> list[Project]:
     """Create projects of the team; return them once their namespaces are ready for its members."""
     projects = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
     workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in projects))
     for project in projects:
-        role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
-        eventually(role, AssertionError)
+        wait_for_members(admin, project)
     return projects
+
+
+def wait_for_members(admin: ApiClient, project: Project) -> None:
+    """Return once the project's namespace is ready for its members and their pods."""
+    eventually(lambda: admin.find("rolebinding", "gpu-portal-tenant", project.namespace))
+    eventually(lambda: admin.find("serviceaccount", "default", project.namespace))
 
 
 def retry_refused(create: Callable[..., object], *arguments: Any, **options: Any) -> None:
@@ -61,15 +64,15 @@ def retry_refused(create: Callable[..., object], *arguments: Any, **options: Any
     eventually(lambda: create(*arguments, **options) or True, AssertionError)
 
 
-def own_namespace(kubectl: Kubectl, **labels: str) -> str:
+def own_namespace(admin: ApiClient, **labels: str) -> str:
     """Create a namespace without the portal; return its name."""
     name = f"old-{uuid4().hex[:8]}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    admin.created(manifest)
     return name
 
 
-def gpu_pod(name: str, **metadata: object) -> str:
+def gpu_pod(name: str, **metadata: object) -> Object:
     """Return a pod that requests a GPU of a device plugin without the portal."""
     container = {
         "name": "main",
@@ -83,14 +86,12 @@ def gpu_pod(name: str, **metadata: object) -> str:
         "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L40S"},
         "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
     }
-    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
 
 
-def queued_job(name: str) -> str:
+def queued_job(name: str) -> Object:
     """Return a Job in the project's queue that requests one GPU."""
-    pod = json.loads(gpu_pod(name))["spec"]
+    pod = gpu_pod(name)["spec"]
     labels = {"kueue.x-k8s.io/queue-name": "gpu"}
     spec = {"suspend": True, "template": {"spec": {**pod, "restartPolicy": "Never"}}}
-    return json.dumps(
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
-    )
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
