@@ -82,6 +82,9 @@ class Witness(threading.Thread):
             for key, written_at, value in etcd.writes(FIRST, LAST, revision):
                 revision, self._heard_at = written_at, time.time()
                 self.record(key, value, self._heard_at, self._heard_at)
+                if self._is_stopped.is_set():
+                    return
+            self._heard_at = time.time()
 
     def start_over(self, values: dict[str, bytes], before: float, now: float) -> None:
         """Take these as all objects that there are at some moment between two times, in seconds since the epoch."""
