@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from allocations.cluster.client import WATCH_S
+from deploy.local.errors import LocalError
 from deploy.local.runner import Local
 from quotas.metering.models import UsageInterval
 from tests.support.faults import judge
@@ -52,8 +53,15 @@ class Outages:
         assert not away, f"not ready within {READY_WITHIN_S:g} s: {', '.join(away)}"
 
     def _wait(self, outage: Outage) -> None:
-        self._local.wait_ready(outage.process, READY_WITHIN_S)
-        outage.end = time.time()
+        """Wait until the process is ready, for READY_WITHIN_S after the last kill."""
+        while outage.end is None:
+            kills = len(self.all)
+            try:
+                self._local.wait_ready(outage.process, READY_WITHIN_S)
+                outage.end = time.time()
+            except LocalError:
+                if len(self.all) == kills:
+                    raise
 
     def hidden(self) -> list[tuple[float, float]]:
         """Return the times in which changes may not have been watched: those of HIDING that ``hidden`` tells."""
