@@ -53,7 +53,7 @@ class Outages:
         assert not away, f"not ready within {READY_WITHIN_S:g} s: {', '.join(away)}"
 
     def _wait(self, outage: Outage) -> None:
-        """Wait until the process is ready, for READY_WITHIN_S after the last kill: it may have needed what was killed."""
+        """Wait until the process is ready, READY_WITHIN_S after the last kill at most: of what it needs, too."""
         while outage.end is None:
             try:
                 self._local.wait_ready(outage.process, READY_WITHIN_S)
