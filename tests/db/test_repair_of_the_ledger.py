@@ -12,9 +12,10 @@ from allocations.reconcile.mirror_writer import record_observations
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.metering.models import UsageInterval
+from quotas.metering.services import SlotHeld
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
-from tests.support.observed import at, claim, hold, seen
+from tests.support.observed import DEVICES, at, claim, hold, seen
 
 pytestmark = pytest.mark.django_db
 
@@ -68,3 +69,18 @@ def test_a_hold_that_ended_since_it_was_read_is_not_charged(blocked: AllocationS
 def test_nothing_is_opened_twice(blocked: AllocationState) -> None:
     assert repair_by(blocked)
     assert not repair_by(blocked)
+
+
+def test_what_is_free_of_several_devices_is_charged_while_another_holder_has_the_rest(
+    former: Allocation, member: User, project: Project
+) -> None:
+    row = allocate(member, project, "h100/whole", name="two", count=2)
+    free = {**DEVICES[0], "request": "slice-1", "device": "gpu-0"}
+    record_observations(LOCAL, [*hold(former, 0, 10), *hold(row, 20, 30)])
+    record_observations(LOCAL, [seen(claim(row, 40, [free, *DEVICES]), 22)])
+    UsageInterval.objects.filter(holder_id=row.pk).delete()
+    recorded = allocation_state.read(LOCAL, str(row.pk))
+    assert recorded is not None
+    with pytest.raises(SlotHeld):
+        repair_by(recorded)
+    assert [interval.slot for interval in UsageInterval.objects.filter(holder_id=row.pk)] == ["local/h100-0/gpu-0"]
