@@ -24,7 +24,7 @@ from allocations.reconcile import allocation_state, deadlines, device_affinity, 
 from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
-from allocations.reconcile.metering import ledger
+from allocations.reconcile.metering import ledger, repair
 from allocations.reconcile.project import apply_hold_quota, reconcile_project
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -123,8 +123,7 @@ def _open_intervals(
     if state.facts.released and state.facts.nothing_left:
         ledger.close_all(row, at=state.facts.now)
     try:
-        known = {row.pk: dict(intervals.by_open_slot)}
-        if state.held and ledger.open_held([row], snapshot, at=state.facts.now, intervals=known):
+        if state.held and repair.open_missing(row, snapshot, intervals):
             intervals = held_intervals.read(row.pk)
             transitions.record_time(row, state, intervals)
     except SlotHeld as error:

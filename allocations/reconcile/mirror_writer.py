@@ -133,7 +133,8 @@ def record_sync(cluster: str, *positions: Position, epoch: int | None = None) ->
 def record_list(
     cluster: str, kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime
 ) -> None:
-    """Record a full list: objects of the mirror that it lacks are gone. Changes are dated at the last complete mirror.
+    """Record a full list: objects of the mirror that it lacks are gone, those too of whose names it has others. Changes
+    are dated at the last complete mirror.
 
     All in one transaction, in batches, so that the mirror's rows are not in memory all at once.
 
@@ -142,15 +143,16 @@ def record_list(
     with transaction.atomic():
         state = WatchState.objects.filter(cluster=cluster, kind=kind.name).first()
         last_seen_at = state.synced_at if state else listed_at
-        listed = {o.ref: o.resource_version for o in observations}
+        listed = {o.ref: o for o in observations}
         _check_revision(kind.name, resource_version, state.resource_version if state else 0)
         missing = []
         rows = MirrorObject.objects.filter(cluster=cluster, kind=kind.name)
         for row in rows.only("namespace", "name", "uid", "allocation", "resource_version", "seen_at").iterator():
             ref = Ref(kind.name, row.namespace, row.name)
-            if ref in listed:
-                _check_revision(f"{kind.name} {row.namespace}/{row.name}", listed[ref], row.resource_version)
-                continue
+            if found := listed.get(ref):
+                _check_revision(f"{kind.name} {row.namespace}/{row.name}", found.resource_version, row.resource_version)
+                if found.uid == row.uid:
+                    continue
             gone = Observation(
                 ref=ref,
                 uid=row.uid,

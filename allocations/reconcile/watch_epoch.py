@@ -43,6 +43,12 @@ def writing(cluster: str, epoch: int) -> Iterator[None]:
         yield
 
 
+def wait(cluster: str) -> None:
+    """Wait until no watcher writes the mirror; none does until the transaction ends."""
+    rows, columns = _current(cluster)
+    list(rows.values_list(*columns))
+
+
 def part(cluster: str, epoch: int | None) -> Compiled:
     """Return what to read for ``require`` (``portal.core.reading``). Until the transaction ends, no epoch begins."""
     return NO_ROWS if epoch is None else _CURRENT.of(cluster=cluster)[0]

@@ -16,6 +16,7 @@ from portal.core.errors import Refused
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+from quotas.catalog import services as catalog
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
@@ -30,16 +31,20 @@ pytestmark = pytest.mark.cluster
 
 COUNT = 10
 """The GPUs of a node of the local fleet."""
+STARTS_WITHIN_S = 120
+"""On a busy machine a holder may need longer than the deadline that the tests set: all slices would be given up."""
 
 
 @pytest.fixture
 def quota(vision: Team) -> Iterator[None]:
-    """Return a function that lets the team hold this many for one test."""
-    pool = Offering.objects.get(key="h100/whole").pool
-    before = Limit.objects.get(team=vision, pool=pool).nominal
-    limits.set_limit("test", vision, pool, COUNT)
+    """Let the team hold this many, and start them for longer, for one test."""
+    offering = Offering.objects.get(key="h100/whole")
+    before = Limit.objects.get(team=vision, pool=offering.pool).nominal
+    limits.set_limit("test", vision, offering.pool, COUNT)
+    catalog.configure_flavor("test", offering.flavor, {"start_deadline_s": STARTS_WITHIN_S})
     yield
-    limits.set_limit("test", vision, pool, before)
+    catalog.configure_flavor("test", offering.flavor, {"start_deadline_s": None})
+    limits.set_limit("test", vision, offering.pool, before)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
-from tests.support.observed import at, hold, hold_quota, seen
+from tests.support.observed import DEVICES, at, claim, hold, hold_quota, seen
 
 pytestmark = pytest.mark.django_db
 QUOTA = KINDS["ResourceQuota"]
@@ -161,3 +161,17 @@ def test_an_estimated_start_is_within_the_outage_or_what_the_cluster_proves(
     admitted(train, admitted_at)
     list_quotas(hold_quota(train, 12))
     assert starts() == [(at(began), True)]
+
+
+def test_devices_of_a_claim_that_another_one_replaced_in_an_outage_are_not_charged_in_between(
+    member: User, project: Project
+) -> None:
+    row = allocate(member, project, "h100/whole", name="devices")
+    record_observations(LOCAL, hold(row, 0))
+    record_sync(LOCAL, (KINDS["ResourceClaim"], 12, at(97)))
+    again = claim(row, 30, DEVICES)
+    again["metadata"]["uid"] = "another"
+    again["status"]["allocation"]["allocationTimestamp"] = at(500).isoformat()
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(again, BACK, live=False)], 40, at(BACK))
+    found = UsageInterval.objects.order_by("start").values_list("start", "end", "estimated_start", "estimated_end")
+    assert list(found) == [(at(0), at(97), False, True), (at(500), None, True, False)]

@@ -22,7 +22,7 @@ from tests.support.cluster.waiting import eventually
 from tests.support.faults import backup
 from tests.support.faults.crowd import Crowd
 from tests.support.faults.fault import Fault
-from tests.support.faults.witness import Hold, Slot, Witness
+from tests.support.faults.witness import Slot, Witness
 
 pytestmark = pytest.mark.faults
 PORTAL = ("web", "worker", "beat", "watcher")
@@ -130,11 +130,7 @@ def _active(crowd: Crowd) -> list[Allocation]:
 def _held_slots(witness: Witness, row: Allocation) -> set[Slot]:
     """Return what an allocation holds now; a former one with its name may have held other devices."""
     key = (row.project.namespace, row.name)
-    return {slot for slot, holds in list(witness.holds.items()) if slot[:2] == key and holds and _is_open(holds[-1])}
-
-
-def _is_open(hold: Hold) -> bool:
-    return hold.ended is None and hold.is_certain
+    return {slot for slot, holds in list(witness.holds.items()) if slot[:2] == key and holds and not holds[-1].ended}
 
 
 def _holds(witness: Witness, row: Allocation, slots: set[Slot]) -> bool:

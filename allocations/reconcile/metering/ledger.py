@@ -5,7 +5,7 @@ repair. The key of an interval is computed from the observation (allocation, slo
 observed twice, by two processes or after a restart, is one interval.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -105,6 +105,12 @@ def missing_intervals(
         for held in hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace]):
             if held.is_charged and _slot(row, held.slot) not in intervals[row.pk]:
                 yield row, held
+
+
+def lacks_interval(row: Allocation, snapshot: Snapshot, open_slots: Container[str]) -> bool:
+    """Return whether a charged slice of the allocation is in none of these slots."""
+    charged = hold.charged(spec_of_row.resolved_spec(row), snapshot)
+    return any(held.is_charged and _slot(row, held.slot) not in open_slots for held in charged)
 
 
 def gone_intervals(

@@ -5,12 +5,15 @@ import os
 import shutil
 import signal
 import subprocess
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
+import urllib3
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from deploy.local import control_plane, leftovers, probes
 from deploy.local.home import Home
@@ -19,6 +22,7 @@ from tests.support.cluster import etcd_client
 from tests.support.cluster.waiting import eventually
 
 NOSPACE = "NOSPACE"
+SILENT_S = 5.0
 
 
 def data(home: Home) -> Path:
@@ -82,6 +86,34 @@ class Etcd:
         found = self._ask("maintenance/alarm", action="GET").get("alarms", [])
         return [(alarm["memberID"], alarm["alarm"]) for alarm in found]
 
+    def read(self, first: str, last: str) -> tuple[dict[str, bytes], int]:
+        """Return the values of the keys from ``first`` to before ``last``, and the revision."""
+        answer = self._ask("kv/range", **_keys(first, last))
+        pairs = {b64decode(pair["key"]).decode(): b64decode(pair["value"]) for pair in answer.get("kvs", ())}
+        return pairs, int(answer["header"]["revision"])
+
+    def writes(self, first: str, last: str, after: int) -> Iterator[tuple[str, int, bytes | None]]:
+        """Yield key, revision and value of each write to these keys after a revision, as it happens; None for a
+        deletion. Ends when there was none for SILENT_S.
+        """
+        body = {"create_request": {**_keys(first, last), "start_revision": after + 1}}
+        timeout = urllib3.Timeout(connect=5, read=SILENT_S)
+        with closing(
+            self._pool.request(
+                "POST", f"{self._url}/watch", body=json.dumps(body), timeout=timeout, preload_content=False
+            )
+        ) as answer:
+            try:
+                for line in _lines(answer):
+                    result = json.loads(line)["result"]
+                    assert not result.get("canceled"), f"the watch from {after} on was ended: {result}"
+                    for event in result.get("events", ()):
+                        pair = event["kv"]
+                        value = None if event.get("type") == "DELETE" else b64decode(pair["value"])
+                        yield b64decode(pair["key"]).decode(), int(pair["mod_revision"]), value
+            except ReadTimeoutError:
+                return
+
     def make_room(self) -> None:
         """Compact, defragment and disarm, as ``etcdctl`` does by these names."""
         self._ask("kv/compaction", revision=self.revision(), physical=True)
@@ -93,3 +125,15 @@ class Etcd:
         answer = self._pool.request("POST", f"{self._url}/{path}", body=json.dumps(body))
         assert answer.status == 200, f"{path}: {answer.status} {answer.data.decode()}"
         return dict(json.loads(answer.data))
+
+
+def _keys(first: str, last: str) -> dict[str, str]:
+    return {"key": b64encode(first.encode()).decode(), "range_end": b64encode(last.encode()).decode()}
+
+
+def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    buffer = b""
+    while chunk := answer.read1(65536):
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        yield from lines
+    raise ProtocolError("etcd ended the watch")

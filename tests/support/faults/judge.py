@@ -196,9 +196,9 @@ def _misbilled(
     unwatched: Sequence[tuple[float, float]],
 ) -> Iterator[str]:
     billed = sum(((i.end or now) - i.start).total_seconds() for i in intervals)
-    spans = [hold.seconds(now.timestamp()) for hold in holds]
-    least = sum(span[0] for span, hold in zip(spans, holds, strict=True) if not _is_within(hold, unwatched))
-    most = sum(span[1] for span in spans)
+    at = now.timestamp()
+    least = sum(end - start for hold in holds if not _is_within(hold, unwatched) for start, end in [hold.shortest(at)])
+    most = sum(end - start for hold in holds for start, end in [hold.longest(at)])
     guesses = sum(i.estimated_start + i.estimated_end for i in intervals)
     slack = SLACK_S * max(1, len(holds), len(intervals)) + hidden_s * guesses
     if not least - slack <= billed <= most + slack:

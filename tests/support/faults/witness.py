@@ -1,28 +1,28 @@
-"""Records from the API server what was held and when: the reference for the ledger.
+"""Records from etcd what was held and when: the reference for the ledger.
 
-It polls as the administrator and shares no code with the portal. A reading is valid for some moment between request and
-answer, so each start and end is known as a span of time.
+It follows every write of pods, claims and quotas in their order, also while the API server is away, and shares no code
+with the portal. Only while etcd is away, a start or an end is known as a span of time.
 """
 
-import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import urllib3
 from urllib3.exceptions import HTTPError
 
 from deploy.local.home import Home
+from tests.support.faults import stored
+from tests.support.faults.etcd import Etcd
 
-EVERY_S = 0.4
-OURS = {"labelSelector": "gpu-portal.io/managed=true"}
-SLICES = "gpu-portal.io/slices-of"
-ALLOCATION = "gpu-portal.io/allocation"
+AGAIN_S = 0.2
+PODS, CLAIMS, QUOTAS = (f"/registry/{kind}/" for kind in ("pods", "resourceclaims", "resourcequotas"))
+FIRST, LAST = PODS, QUOTAS.removesuffix("/") + "0"
+"""The keys of all three, and of kinds between them."""
+HOLDER = "-holder"
+Name = tuple[str, str]
+"""Namespace and name of an object."""
 
 
 class Slot(NamedTuple):
@@ -35,123 +35,95 @@ class Slot(NamedTuple):
 
 @dataclass
 class Hold:
-    """Both bounds in seconds since the epoch, each as (earliest, latest); ``ended`` is None while it is held.
-
-    It is not ``is_certain`` if a reading saw the devices allocated and no holder any more: the holder ran between two
-    readings, or never.
-    """
+    """Both bounds in seconds since the epoch, each as (earliest, latest); ``ended`` is None while it is held."""
 
     began: tuple[float, float]
     ended: tuple[float, float] | None = None
-    is_certain: bool = True
 
-    def seconds(self, now: float) -> tuple[float, float]:
-        """Return the minimum and the maximum of its seconds."""
-        first, last = self.ended or (now, now)
-        return max(0.0, first - self.began[1]) if self.is_certain else 0.0, last - self.began[0]
+    def shortest(self, now: float) -> tuple[float, float]:
+        """Return start and end of the time in which it was certainly held."""
+        end = self.ended[0] if self.ended else now
+        return min(self.began[1], end), end
 
-
-class Reading(NamedTuple):
-    """What one reading shows: what is ``held``; what is ``occupied``, by whichever pod; and whose holder ``waits`` to
-    run, or count to be shown.
-    """
-
-    held: set[Slot]
-    occupied: set[Slot]
-    waits: set[Slot]
+    def longest(self, now: float) -> tuple[float, float]:
+        """Return start and end of the time in which it may have been held."""
+        return self.began[0], self.ended[1] if self.ended else now
 
 
 class Witness(threading.Thread):
+    """A hold by DRA begins once a claim is allocated and its holder runs, and ends when it is not allocated any more;
+    one by device plugin begins once the status of a quota shows what it lists, and ends when it lists it no longer.
+    """
+
     def __init__(self, home: Home) -> None:
         super().__init__(name="witness", daemon=True)
         self.holds: dict[Slot, list[Hold]] = defaultdict(list)
-        self.readings: list[tuple[float, float]] = []
-        """When each reading was requested and answered."""
-        self._appeared: dict[Slot, float] = {}
-        self._home, self._is_stopped = home, threading.Event()
-        self._began = time.time()
-        certs = home.certs
-        self._pool = urllib3.PoolManager(
-            ca_certs=str(certs / "ca.crt"),
-            cert_file=str(certs / "admin.crt"),
-            key_file=str(certs / "admin.key"),
-            retries=False,
-            timeout=5,
-        )
+        self._running: set[Name] = set()
+        self._devices: dict[Name, set[Slot]] = {}
+        self._listed: dict[Name, set[Slot]] = {}
+        self._shown: dict[Name, set[Slot]] = {}
+        self._home, self._is_stopped, self._heard_at = home, threading.Event(), time.time()
 
     def run(self) -> None:
-        while not self._is_stopped.wait(EVERY_S):
-            requested_at = time.time()
+        while not self._is_stopped.is_set():
             try:
-                reading = self._read()
-            except (HTTPError, ValueError, KeyError):
-                continue  # the API server is away: nothing changes until it is back
-            before = self.readings[-1][0] if self.readings else self._began
-            self.readings.append((requested_at, time.time()))
-            self.record(reading, before, self.readings[-1][1])
+                self._follow(Etcd(self._home))
+            except (HTTPError, AssertionError, ValueError, KeyError):  # etcd is away: nothing changes until it is back
+                self._is_stopped.wait(AGAIN_S)
 
     def stop(self) -> None:
         self._is_stopped.set()
         self.join()
 
-    def unread(self) -> list[tuple[float, float]]:
-        """Return the times between two readings: what began and ended in one of them was not seen."""
-        return [(earlier[0], later[1]) for earlier, later in pairwise(self.readings)]
+    def _follow(self, etcd: Etcd) -> None:
+        values, revision = etcd.read(FIRST, LAST)
+        self.start_over(values, self._heard_at, time.time())
+        while not self._is_stopped.is_set():
+            for key, written_at, value in etcd.writes(FIRST, LAST, revision):
+                revision, self._heard_at = written_at, time.time()
+                self.record(key, value, self._heard_at, self._heard_at)
+                if self._is_stopped.is_set():
+                    return
+            self._heard_at = time.time()
 
-    def record(self, reading: Reading, before: float, now: float) -> None:
-        """Take what was read at some moment between ``before`` and ``now``, in seconds since the epoch."""
-        self._appeared = {slot: self._appeared.get(slot, before) for slot in reading.occupied}
-        for slot in reading.waits:
-            if self.holds[slot] and not (self.holds[slot][-1].is_certain or self.holds[slot][-1].ended):
-                self.holds[slot].pop()
-        for slot in reading.occupied - reading.waits:
-            is_held, last = slot in reading.held, self.holds[slot][-1] if self.holds[slot] else None
-            if last is None or last.ended:
-                # A quota's status that lags behind does not say whose slices it shows already.
-                earliest = before if slot.device else self._appeared[slot]
-                self.holds[slot].append(Hold(began=(earliest, now), is_certain=is_held))
-            elif is_held and not last.is_certain:
-                last.began, last.is_certain = (last.began[0], now), True
+    def start_over(self, values: dict[str, bytes], before: float, now: float) -> None:
+        """Take these as all objects that there are at some moment between two times, in seconds since the epoch."""
+        self._running, self._devices, self._listed, self._shown = set(), {}, {}, {}
+        for key, value in values.items():
+            self._take(key, value)
+        self._compare(before, now)
+
+    def record(self, key: str, value: bytes | None, before: float, now: float) -> None:
+        """Take an object as it was written at some moment between two times; None if it was deleted."""
+        self._take(key, value)
+        self._compare(before, now)
+
+    def _take(self, key: str, value: bytes | None) -> None:
+        if not key.startswith((PODS, CLAIMS, QUOTAS)):
+            return
+        namespace, name = key.split("/")[-2:]
+        written = None if value is None else stored.content(value)
+        if key.startswith(PODS) and name.endswith(HOLDER):
+            claim = (namespace, name.removesuffix(HOLDER))
+            self._running -= {claim}
+            self._running |= {claim} if written is not None and stored.is_running(written) else set()
+        elif key.startswith(CLAIMS):
+            devices = stored.devices(written) if written is not None else ()
+            self._devices[namespace, name] = {Slot(namespace, name, device) for device in devices}
+        elif key.startswith(QUOTAS):
+            # By DRA the amounts are empty: its claims show what is held.
+            listed = stored.slices(written).items() if written is not None else ()
+            counts = {Slot(namespace, allocation, "") for allocation, amounts in listed if amounts}
+            self._listed[namespace, name] = counts
+            self._shown[namespace, name] = counts if written is not None and stored.is_enforced(written) else set()
+
+    def _compare(self, before: float, now: float) -> None:
+        """Let holds begin and end by what is recorded now."""
+        occupied = set[Slot]().union(*self._devices.values(), *self._listed.values())
+        held = set[Slot]().union(*self._shown.values(), *(self._devices.get(name, ()) for name in self._running))
+        for slot in held:
+            if not self.holds[slot] or self.holds[slot][-1].ended:
+                self.holds[slot].append(Hold(began=(before, now)))
         for slot, holds in list(self.holds.items()):
-            if holds and not holds[-1].ended and slot not in reading.occupied:
+            if holds and not holds[-1].ended and slot not in occupied:
                 holds[-1].ended = (before, now)
-
-    def _read(self) -> Reading:
-        holders = {
-            (m["namespace"], m.get("labels", {}).get(ALLOCATION)): pod.get("status", {}).get("phase")
-            for pod in self._list("/api/v1/pods")
-            if (m := pod["metadata"])["name"].endswith("-holder") and "deletionTimestamp" not in m
-        }
-        devices = {
-            Slot(claim["metadata"]["namespace"], claim["metadata"]["name"], f"{d['pool']}/{d['device']}")
-            for claim in self._list("/apis/resource.k8s.io/v1/resourceclaims")
-            for d in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
-        }
-        counted, shown = _counts(self._list("/api/v1/resourcequotas"))
-        held = {d for d in devices if holders.get((d.namespace, d.allocation)) == "Running"}
-        waiting = {d for d in devices - held if (d.namespace, d.allocation) in holders}
-        return Reading(held | shown, devices | counted, waiting | (counted - shown))
-
-    def _list(self, path: str) -> Iterable[dict[str, Any]]:
-        answer = self._pool.request("GET", f"{self._home.apiserver}{path}", fields=OURS, preload_content=False)
-        with closing(answer):  # also when the API server goes away in the middle of it
-            return json.loads(answer.read())["items"]
-
-
-def _counts(quotas: Iterable[dict[str, Any]]) -> tuple[set[Slot], set[Slot]]:
-    """Return the allocations that a hold quota lists, and those whose slices its status shows."""
-    listed: set[Slot] = set()
-    shown: set[Slot] = set()
-    for quota in quotas:
-        metadata = quota["metadata"]
-        entries = json.loads(metadata.get("annotations", {}).get(SLICES, "{}"))
-        hard = quota.get("status", {}).get("hard", {})
-        for allocation, amounts in entries.items():
-            if not amounts:  # by DRA its claims show what is held
-                continue
-            slot = Slot(metadata["namespace"], allocation, "")
-            listed.add(slot)
-            sums = {r: sum(e.get(r, 0) for e in entries.values()) for r in amounts}
-            if all(int(hard.get(f"requests.{r}", 0)) >= total for r, total in sums.items()):
-                shown.add(slot)
-    return listed, shown
