@@ -14,29 +14,27 @@ from django.forms import BaseForm
 from tests.support import api_contract
 
 Body = dict[str, Any]
+LIMIT = {"project": "vision-train", "pool": "l40s/gpu", "nominal": 3}
 VALUES: Body = {
     **{"slug": "new", "name": "new", "department": "research", "team": "vision", "project": "vision-train"},
     **{"username": "anyone", "invitee": "anyone", "role": "viewer", "scopes": ["read"], "guard": "enforce"},
     **{"offering": "l40s/whole", "hours": 1, "hidden": False, "nominal": 3, "query": "window=7d&aggregate=member"},
     **{"cluster": "local", "node": "l40s-0", "term": "spot", "month": "2026-01", "amount": "1000", "per_hour": "0.50"},
     **{"holder": "project:vision-train", "scope": "pool:l40s/gpu", "csv": "kind,of,amount\nprice,l40s,1.30\n"},
+    **{"changes": [LIMIT], "token": "of no preview", "confirm": "vision-train"},
 }
 """Values by the name of the field, in the world of `tests/support/world.py`."""
-LIMIT = {"project": "vision-train", "pool": "l40s/gpu", "nominal": 3}
 OTHER: dict[str, Body] = {
     "POST /api/v1/projects/<str:slug>/move": {"team": "language"},
-    "POST /api/v1/projects/<str:slug>/archive": {"confirm": "vision-train"},
     "POST /api/v1/allocations/release": {"project": ["vision-train"], "dry_run": True},
     **dict.fromkeys(("POST /api/v1/limits", "POST /api/v1/limits/preview"), LIMIT),
-    "POST /api/v1/limits/changes": {"changes": [LIMIT], "token": "of no preview"},
-    "POST /api/v1/limits/changes/preview": {"changes": [LIMIT]},
     "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
     "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
     "POST /api/v1/node-costs": {"flavor": "l40s", "term": "spot"},
     "POST /api/v1/saved-views": {"team": "vision"},
     "POST /login": {"username": "nobody", "password": "wrong"},
-    "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
-    "POST /projects/<str:slug>/guard": {"guard": "enforce"},
+    "POST /projects/<str:slug>/archive": {"confirm": VALUES["confirm"]},
+    "POST /projects/<str:slug>/guard": {"guard": VALUES["guard"]},
     "POST /prices/node-costs/set": {"of": "l40s"},
     "POST /prices/node-terms/set": {"of": "local/l40s-0"},
     "POST /costs/views": {"name": "new", "query": VALUES["query"], "team": "vision"},
