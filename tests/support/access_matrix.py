@@ -1,8 +1,8 @@
 """The access matrix: the routes of the portal, and each role's answer to each of them.
 
 `tests/api/matrix.yaml` is the table as data, `docs/reference/access.md` is for readers; `make matrix` writes both.
-A new route appears as a difference; one that writes, or has a parameter with a new name, also needs a line in
-`tests/support/world.py`.
+A new route appears as a difference. Only a field or parameter with a new name needs a line of its own, and the test
+says where.
 """
 
 from collections.abc import Iterator, Mapping

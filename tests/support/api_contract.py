@@ -98,10 +98,25 @@ def operation(request: HttpRequest) -> Schema | None:
         route = resolve(request.path_info).route
     except Resolver404:
         return None
-    path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
-    method = "get" if request.method == "HEAD" else str(request.method).lower()
-    found: Schema | None = document()["paths"].get(path, {}).get(method)
+    return _operation("GET" if request.method == "HEAD" else str(request.method), f"/{route}")
+
+
+def _operation(method: str, route: str) -> Schema | None:
+    path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
+    found: Schema | None = document()["paths"].get(path, {}).get(method.lower())
     return found
+
+
+def body_schema(method: str, route: str) -> Schema:
+    """Return the schema of the JSON that a route takes; empty if it takes none."""
+    body = (_operation(method, route) or {}).get("requestBody", {"content": {}})["content"].get("application/json", {})
+    return resolved(body.get("schema", {}))
+
+
+def resolved(schema: Schema) -> Schema:
+    """Return the component that the schema refers to, or the schema if it refers to none."""
+    name = schema.get("allOf", [schema])[0].get("$ref", "").rpartition("/")[2]
+    return document()["components"]["schemas"][name] if name else schema
 
 
 def errors(schema: Schema, instance: Any, *, is_sparse: bool = False) -> list[str]:

@@ -22,18 +22,17 @@ from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, gpu, plugin_node, slices_of
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-PRICES = {"l40s": "1.10", "h100": "3.20"}
+PRICES = MappingProxyType({"l40s": "1.10", "h100": "3.20"})
 
 
-def fleet(
-    *teams: Team, extra_nodes: int = 0, slug: str = LOCAL, prices: Mapping[str, str] = MappingProxyType(PRICES)
-) -> Cluster:
+def fleet(*teams: Team, more_flavors: int = 0, slug: str = LOCAL, prices: Mapping[str, str] = PRICES) -> Cluster:
     """Create two l40s nodes of four GPUs and one h100 node of four in a cluster, each team with half of it.
 
-    ``prices`` are those of a GPU-hour by flavor; others have none.
+    Each of ``more_flavors`` has a node too. ``prices`` are those of a GPU-hour by flavor; others have none.
     """
     cluster = Cluster.objects.get(slug=slug)
-    nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
+    more = [plugin_node(f"x{n}-0", f"NVIDIA-X{n}00") for n in range(1, 1 + more_flavors)]
+    nodes = [plugin_node("l40s-0"), plugin_node("l40s-1"), dra_node(), *more]
     slices = [slices_of("h100-0", *(gpu(n) for n in range(4)))]
     classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
     sync(slug, discover(nodes, slices, *selectors.known_names(slug), classes=classes), {})

@@ -1,7 +1,7 @@
-"""Counts the statements of a block, the rows that it reads, and the tables that it writes."""
+"""Counts the statements of a call, and those of a block with the rows that it reads and the tables that it writes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,6 +11,27 @@ from django.test.utils import CaptureQueriesContext, override_settings
 AGGREGATED = "SELECT (SELECT coalesce(json_agg("
 """How the statements of ``portal.core.reading`` begin: each value is the array of a table's rows."""
 WRITE = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) \"?(\w+)")
+
+
+def statements(ask: Callable[[], object]) -> int:
+    """Return how many statements a call takes the second time, when what is kept between requests is there."""
+    ask()
+    with CaptureQueriesContext(connection) as captured:
+        answer = ask()
+    assert getattr(answer, "status_code", 200) < 400, "a refusal needs fewer statements"
+    return len(captured)
+
+
+def assert_constant(ask: Callable[[], object], grow: Callable[[], object], at_most: int) -> None:
+    """Fail unless a call takes as many statements with the rows that `grow` adds as without, and at most so many.
+
+    The bound is about a quarter above what was measured, in fives, so that only a change of kind has to raise it.
+    """
+    few = statements(ask)
+    grow()
+    many = statements(ask)
+    assert many == few, f"{few} statements with few rows, {many} with many"
+    assert many <= at_most, f"{many} statements, of which {at_most} are the most"
 
 
 @dataclass

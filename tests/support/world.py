@@ -1,4 +1,4 @@
-"""The data against which every role requests every route: values of path parameters, and request bodies."""
+"""The data against which every role requests every route, and the values of path parameters."""
 
 import json
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.forms import BaseForm
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -17,75 +18,10 @@ from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import saved_views
 from quotas.limits.models import Limit
+from tests.support import access_matrix, request_bodies
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 from tests.support.queued import job
-
-ALLOCATION_REQUEST = {"project": "vision-train", "offering": "l40s/whole"}
-LIMIT = {"project": "vision-train", "pool": "l40s/gpu", "nominal": 3}
-FORM = {"length": "8", "count": "1", "priority": "normal"}
-BODIES: dict[str, dict[str, Any]] = {
-    "POST /api/v1/tokens": {"name": "ci", "scopes": ["read"]},
-    "POST /api/v1/departments": {"slug": "new", "name": "New"},
-    "PUT /api/v1/departments/<str:slug>": {"name": "New"},
-    "POST /api/v1/teams": {"slug": "new", "name": "New", "department": "research"},
-    "PUT /api/v1/teams/<str:slug>": {"name": "New"},
-    "POST /api/v1/projects": {"slug": "new", "name": "New", "team": "vision"},
-    "PUT /api/v1/projects/<str:slug>": {"name": "New"},
-    "POST /api/v1/projects/<str:slug>/move": {"team": "language"},
-    "POST /api/v1/projects/<str:slug>/archive": {"confirm": "vision-train"},
-    "POST /api/v1/projects/<str:slug>/guard": {"guard": "enforce"},
-    "POST /api/v1/members": {"team": "vision", "username": "anyone", "role": "viewer"},
-    "POST /api/v1/invitations": {"team": "vision", "invitee": "anyone", "role": "viewer"},
-    "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
-    "POST /api/v1/allocations": ALLOCATION_REQUEST,
-    "POST /api/v1/allocations/preview": ALLOCATION_REQUEST,
-    "POST /api/v1/allocations/release": {"project": ["vision-train"], "dry_run": True},
-    "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
-    "POST /api/v1/limits": LIMIT,
-    "POST /api/v1/limits/preview": LIMIT,
-    "POST /api/v1/limits/changes": {"changes": [LIMIT], "token": "of no preview"},
-    "POST /api/v1/limits/changes/preview": {"changes": [LIMIT]},
-    "PUT /api/v1/limits/<int:id_>": {"nominal": 2},
-    "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
-    "PUT /api/v1/offerings/<str:flavor>/<str:slice_>": {"hidden": False},
-    "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
-    "POST /api/v1/prices/import": {"csv": "kind,of,amount\nprice,l40s,1.30\n", "dry_run": True},
-    "POST /api/v1/bills": {"cluster": "local", "month": "2026-01", "amount": "1000"},
-    "POST /api/v1/shared-costs": {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"},
-    "POST /api/v1/node-costs": {"flavor": "l40s", "term": "spot", "per": "gpu", "per_hour": "0.50"},
-    "POST /api/v1/node-terms": {"cluster": "local", "node": "l40s-0", "term": "spot"},
-    "POST /api/v1/saved-views": {"name": "New", "query": "window=7d&aggregate=member", "team": "vision"},
-    "POST /costs/views": {"name": "New", "query": "window=7d&aggregate=member", "team": "vision"},
-    "POST /login": {"username": "nobody", "password": "wrong"},
-    "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
-    "POST /limits/set": {"holder": "project:vision-train", "scope": "pool:l40s/gpu", "nominal": "3"},
-    "POST /teams/<str:slug>": {"username": "anyone", "role": "viewer"},
-    "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none", "exposure": "cluster"},
-    "POST /projects/<str:slug>/objects": {"configmaps": "300"},
-    "POST /projects/<str:slug>/kubeconfig": {"format": "exec"},
-    "POST /projects/<str:slug>/move": {"team": "language"},
-    "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
-    "POST /projects/<str:slug>/guard": {"guard": "enforce"},
-    "POST /prices/set": {"of": "flavor:l40s", "amount": "1.20", "valid_from": "2090-01-01T00:00"},
-    "POST /prices/node-costs/set": {"of": "l40s", "term": "spot", "per": "gpu", "amount": "0.50"},
-    "POST /prices/node-terms/set": {"of": "local/l40s-0", "term": "spot"},
-    "POST /prices/import": {"csv": "kind,of,amount\nprice,l40s,1.30\n"},
-    "POST /bills/enter": {"cluster": "local", "month": "2026-01", "amount": "1000"},
-    "POST /bills/fixed-costs/set": {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"},
-    "POST /tenants/departments/new": {"slug": "new", "name": "New"},
-    "POST /tenants/departments/<str:slug>/edit": {"name": "New"},
-    "POST /tenants/teams/new": {"slug": "new", "name": "New", "department": "research"},
-    "POST /tenants/teams/<str:slug>/edit": {"name": "New", "department": "research"},
-    "POST /tenants/projects/new": {
-        **{"slug": "new", "name": "New", "team": "vision"},
-        **{"pod_security": "restricted", "egress": "none", "exposure": "cluster"},
-    },
-    "POST /request": {**ALLOCATION_REQUEST, **FORM},
-    "POST /request/preview": {**ALLOCATION_REQUEST, **FORM},
-    "POST /allocations/<uuid:id_>/extend": {"length": "8"},
-}
-"""Bodies, as JSON for REST and as forms for pages; routes that are not named have none."""
 
 
 @dataclass
@@ -104,6 +40,7 @@ class World:
     tokens: dict[str, int] = field(default_factory=dict)
     invitation: int = 0
     received: dict[str, int] = field(default_factory=dict)
+    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def path(self, pattern: str, role: str) -> str:
         """Return the path that `role` requests: of the team's objects, and of the role's own token."""
@@ -132,16 +69,31 @@ class World:
         assert "<" not in pattern, f"tests/support/world.py does not say what stands for {pattern}"
         return pattern
 
+    def methods(self, pattern: str) -> list[str]:
+        """Return the methods that the view names when it refuses another; GET and POST if it refuses none."""
+        ask = self.rest if access_matrix.is_rest(pattern) else self.page
+        allowed = ask("operator", "TRACE", pattern).headers.get("Allow", "GET, POST").split(", ")
+        return [method for method in access_matrix.METHODS if method in allowed]
+
     def rest(self, role: str, method: str, pattern: str) -> Any:
-        body = json.dumps(BODIES.get(f"{method} {pattern}", {}))
+        body = json.dumps(request_bodies.of_operation(f"{method} {pattern}"))
         return self.clients[role].generic(method, self.path(pattern, role), body, "application/json", HTTP_IF_MATCH="*")
 
     def page(self, role: str, method: str, pattern: str) -> Any:
         browser = Client()  # a new one each time: an answer may take the cookie away
         if role in self.cookies:
             browser.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
-        send = browser.post if method == "POST" else browser.get
-        return send(self.path(pattern, role), BODIES.get(f"{method} {pattern}", {}))
+        path = self.path(pattern, role)
+        return browser.post(path, self._form(pattern)) if method == "POST" else browser.generic(method, path)
+
+    def _form(self, pattern: str) -> dict[str, Any]:
+        """Return what an operator sends with the forms that the page shows them."""
+        if pattern not in self.bodies:
+            contexts = self.page("operator", "GET", pattern).context or []
+            values = [value for context in contexts for layer in context for value in layer.values()]
+            shown = dict.fromkeys(value for value in values if isinstance(value, BaseForm))
+            self.bodies[pattern] = request_bodies.of_forms(f"POST {pattern}", shown)
+        return self.bodies[pattern]
 
 
 def world(team: Team, other: Team, project: Project) -> World:
