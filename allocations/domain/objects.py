@@ -191,6 +191,8 @@ class Slice:
     """Identifies this hold of the slot by uids of claim and holder, or of the quota; equal in every observation."""
     since: datetime | None = None
     """When it began according to the cluster (1 s resolution), used if the watch did not observe the beginning."""
+    confirmed_at: datetime | None = None
+    """A time at which it was held already, according to the cluster, where ``since`` is only the earliest possible."""
     evidence: Ref | None = None
     is_charged: bool = True
     """Whether the allocation is charged for it; not with admin access."""

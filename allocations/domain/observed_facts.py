@@ -239,6 +239,8 @@ class ResourceQuotaFacts(TypedDict):
     """The spec's amounts as fractions: 1500m is "3/2"."""
     shown: bool
     """Whether ``status.hard`` equals ``spec.hard``, so that the quota is enforced as written."""
+    shown_at: NotRequired[str]
+    """A time at which it was so already, in ISO 8601; "" if unknown."""
 
 
 class GpuProjectFacts(TypedDict):

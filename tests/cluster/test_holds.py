@@ -1,6 +1,7 @@
 """The main path: slices on both backends, requested, admitted, held, used, released."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,13 +9,14 @@ import pytest
 from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Outcome, Phase
 from allocations.lifecycle import spec_of_row
-from allocations.models import Allocation
+from allocations.models import Allocation, MirrorObject
 from allocations.requests import details, selectors
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import ended, held, intervals, phase, reason, request_slices, wait_for
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -41,6 +43,16 @@ def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, mem
     }
     assert details.by_id([row])[row.pk].devices == ()
     assert selectors.reservation(row) == "count"
+
+
+def test_the_cluster_says_since_when_a_count_is_in_force(project: Project, member: User) -> None:
+    """By the managedFields of its quota, to the second."""
+    row = held(member, project, "l40s/whole")
+    mirrored = MirrorObject.objects.get(
+        kind="ResourceQuota", namespace=project.namespace, name=hold_slot(row.number), cluster_id=LOCAL
+    )
+    written = datetime.fromisoformat(mirrored.facts["shown_at"])
+    assert row.created_at - timedelta(seconds=1) <= written <= intervals(row)[0].start
 
 
 def hold_quota(row: Allocation, admin: ApiClient) -> dict[str, Any]:

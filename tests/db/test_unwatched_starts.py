@@ -77,6 +77,26 @@ def test_a_count_that_was_admitted_in_an_outage_starts_at_its_admission(train: A
     assert starts() == [(at(120), True)]
 
 
+def test_a_count_that_came_into_force_in_an_outage_starts_when_the_cluster_says_so(train: Allocation) -> None:
+    admitted(train, 50)
+    watched_until(97)
+    list_quotas(hold_quota(train, 12, written=217))
+    assert starts() == [(at(217), True)]
+
+
+def test_a_count_whose_quota_was_written_before_the_outage_starts_no_earlier_than_the_outage(train: Allocation) -> None:
+    admitted(train, 50)
+    watched_until(97)
+    list_quotas(hold_quota(train, 12, written=60))
+    assert starts() == [(at(97), True)]
+
+
+def test_what_pods_use_of_a_quota_does_not_change_when_it_came_into_force(train: Allocation) -> None:
+    record_observations(LOCAL, [seen(hold_quota(train, 11, written=60), 61)])
+    record_observations(LOCAL, [seen(hold_quota(train, 12, written=400), 401)])
+    assert MirrorObject.objects.get(kind=QUOTA.name).facts["shown_at"] == at(60).isoformat()
+
+
 def test_a_quota_seen_without_the_count_is_a_sighting_too(train: Allocation) -> None:
     admitted(train, 50)
     record_observations(LOCAL, [seen(hold_quota(train, 11, listed=False), 60)])

@@ -46,13 +46,19 @@ def holder(row: Allocation, revision: int) -> dict[str, Any]:
     return raw("Pod", row, names.holder(row.name), revision, spec=spec, status={"phase": "Running"})
 
 
-def hold_quota(row: Allocation, revision: int, *, listed: bool = True) -> dict[str, Any]:
-    """Return the hold quota of an allocation by device plugin, in force, with or without its count."""
+def hold_quota(row: Allocation, revision: int, *, listed: bool = True, written: float | None = None) -> dict[str, Any]:
+    """Return the hold quota of an allocation by device plugin, in force, with or without its count; ``written`` is when
+    Kubernetes wrote its status, in seconds after T0.
+    """
     slices = {row.name: {row.offering.resource: row.count}} if listed else {}
     hard = {f"requests.{row.offering.resource}": str(row.count if listed else 0)}
     body = raw("ResourceQuota", row, names.hold_slot(row.number), revision, spec={"hard": hard}, status={"hard": hard})
     body["metadata"]["annotations"] = {names.SLICES: json.dumps(slices)}
     del body["metadata"]["labels"][names.ALLOCATION]
+    if written is not None:
+        time = f"{at(written):%Y-%m-%dT%H:%M:%SZ}"
+        status = {"manager": "kube-controller-manager", "subresource": "status", "time": time}
+        body["metadata"]["managedFields"] = [{**status, "fieldsV1": {"f:status": {"f:hard": {}, "f:used": {}}}}]
     return body
 
 

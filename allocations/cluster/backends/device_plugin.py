@@ -9,11 +9,12 @@ just being created. What pods use beyond the quota also counts as held until the
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, Snapshot, is_on_node
-from allocations.domain.observed_facts import pod_facts
+from allocations.domain.observed_facts import pod_facts, quota_facts
 
 
 def objects(spec: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
@@ -67,7 +68,15 @@ def occupied(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     lease_facts = lease.read(snapshot.get(lease.ref(spec)))
     since = lease_facts.admitted_at if lease_facts else None
     identity = f"{spec.id}/{quota_object.uid}/{since.isoformat() if since else ''}"
-    reserved = Slice(slot=spec.id, count=spec.slices, identity=identity, since=since, evidence=quota_object.ref)
+    shown_at = quota_facts(quota_object).get("shown_at")
+    reserved = Slice(
+        slot=spec.id,
+        count=spec.slices,
+        identity=identity,
+        since=since,
+        confirmed_at=datetime.fromisoformat(shown_at) if shown_at else None,
+        evidence=quota_object.ref,
+    )
     return (reserved, *_excess(spec, snapshot))
 
 

@@ -3,8 +3,8 @@
 import json
 
 from allocations.cluster import names
-from allocations.cluster.projectors.fields import Raw, conditions, created_at
-from allocations.domain.observed_facts import GpuProjectFacts, NamespaceFacts, ResourceQuotaFacts
+from allocations.cluster.projectors.fields import Raw, conditions, created_at, iso_time
+from allocations.domain.observed_facts import GpuProjectFacts, NamespaceFacts, ObservedFacts, ResourceQuotaFacts
 from quotas.catalog import quantities
 
 REMAINING = ("NamespaceContentRemaining", "NamespaceFinalizersRemaining", "NamespaceDeletionContentFailure")
@@ -25,7 +25,34 @@ def quota(raw: Raw) -> ResourceQuotaFacts:
     """Return the facts of a ResourceQuota."""
     annotation = raw["metadata"].get("annotations", {}).get(names.SLICES, "{}")
     hard, status = (_amounts(raw.get(part, {}).get("hard", {})) for part in ("spec", "status"))
-    return {"slices": json.loads(annotation), "hard": hard, "shown": hard == status}
+    is_shown = hard == status
+    return {
+        "slices": json.loads(annotation),
+        "hard": hard,
+        "shown": is_shown,
+        "shown_at": _written_at(raw["metadata"]) if is_shown else "",
+    }
+
+
+def keep_shown_at(before: ObservedFacts, after: ObservedFacts) -> ObservedFacts:
+    """Return the facts of a quota with the time since when it shows the same as before: its status is written again
+    whenever what is used of it changes.
+    """
+    is_same = all(before.get(name) == after.get(name) for name in ("slices", "hard", "shown"))
+    return {**after, "shown_at": before["shown_at"]} if is_same and "shown_at" in before else after
+
+
+def _written_at(metadata: Raw) -> str:
+    """Return when the portal last wrote the quota or Kubernetes its ``status.hard``, by ``managedFields``; "" if these
+    do not say.
+    """
+    entries = metadata.get("managedFields", ())
+    writers = (
+        entry
+        for entry in entries
+        if entry.get("manager") == names.FIELD_MANAGER or "f:hard" in entry.get("fieldsV1", {}).get("f:status", {})
+    )
+    return iso_time(max((entry.get("time", "") for entry in writers), default=""))
 
 
 def _amounts(hard: Raw) -> dict[str, str]:

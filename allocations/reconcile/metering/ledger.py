@@ -171,8 +171,9 @@ def _open_held(
     """Open an interval for each held slot that has none; return the changed allocations.
 
     A hold whose start was not watched, or that was held before the change already, starts at the time that the cluster
-    has for it, flagged estimated. That may be when its lease was admitted, long before the hold: it starts no earlier
-    than the last sighting at which it was not held. A closed interval stays closed, since its key exists.
+    has for it, flagged estimated. That may be when its lease was admitted, long before the hold: after a sighting at
+    which it was not held, it starts no earlier than that, nor than the cluster says that it was held. A closed interval
+    stays closed, since its key exists.
 
     ``may_reopen``: ``snapshot`` is the newest one, so a hold that it shows after its interval was closed is another
     hold (for example, the portal's label was removed from the claim and put back). The cluster only has the start of
@@ -199,7 +200,7 @@ def _open_held(
         is_reopened = not live and (interval_key != first or _has_ended_since(row.pk, slot, held.since))
         since = held.since if held.since and not is_reopened else at if live else clock.now()
         if is_new:
-            since = at if live else max(since, at)
+            since = at if live else max(since, held.confirmed_at or at, at)
         device = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
         who = attribution(
             row.project, row.offering, fraction, member=row.requested_by.username, labels=row.labels, **device
