@@ -51,7 +51,7 @@ def test_the_cluster_says_since_when_a_count_is_in_force(project: Project, membe
     mirrored = MirrorObject.objects.get(
         kind="ResourceQuota", namespace=project.namespace, name=hold_slot(row.number), cluster_id=LOCAL
     )
-    written = datetime.fromisoformat(mirrored.facts["shown_at"])
+    written = datetime.fromisoformat(str(mirrored.facts["shown_at"]))
     assert row.created_at - timedelta(seconds=1) <= written <= intervals(row)[0].start
 
 
