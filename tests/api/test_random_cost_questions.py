@@ -17,8 +17,9 @@ from tests.support.cost_questions import DAYS, Question
 from tests.support.fleet import fleet
 from tests.support.people import client, person
 from tests.support.quotas import cluster, hour
+from tests.support.sizes import size
 
-QUESTIONS = 200
+QUESTIONS = size(60, 200)
 LAST_DIGIT = Fraction(1, 10_000)
 """Of money. A row is rounded up or down, so that all add up to the rounded sum: less than two units off."""
 

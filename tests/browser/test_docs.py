@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.support import axe
 from tests.support.browser import sign_in
+from tests.support.sizes import size
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = (
@@ -58,7 +59,7 @@ def test_no_page_is_wider_than_its_window_without_scripts(open_page, member, wid
 
 
 @pytest.mark.skipif(not axe.is_installed(), reason="axe-playwright-python of requirements.lock is not installed")
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("light", 390), ("dark", 1280)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280), ("light", 1280)][: size(2, 3)])
 def test_axe_finds_nothing(open_page, member, scheme, width):
     size = {"width": width, "height": 800}
     page = sign_in(open_page(color_scheme=scheme, viewport=size, bypass_csp=True), member)

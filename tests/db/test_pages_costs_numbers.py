@@ -22,9 +22,10 @@ from tests.support.page_tables import figures, tables
 from tests.support.pages import browser_of, text
 from tests.support.people import client, person
 from tests.support.quotas import cluster, hour
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.django_db
-QUESTIONS = 100
+QUESTIONS = size(40, 100)
 CENT = Decimal("0.01")
 CAPACITY = (
     ("l40s", "nvidia.com/gpu", Fraction(1)),

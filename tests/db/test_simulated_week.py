@@ -32,6 +32,7 @@ from quotas.metering.models import AccountHour, CapacityInterval, DayTotal, Fore
 from tests.support import costs_by_moment, hours_by_flavor
 from tests.support.clusters import LOCAL
 from tests.support.people import client, person
+from tests.support.sizes import size
 from tests.support.week import bill, events, hearing, plan, seconds
 from tests.support.week.bill import Amount, Names
 from tests.support.week.bodies import T0, moment
@@ -40,7 +41,7 @@ from tests.support.week.seconds import Result
 
 pytestmark = pytest.mark.django_db
 SEED = 15
-ALLOCATIONS = 1000
+ALLOCATIONS = size(300, 1000)
 CHANGE = datetime(2026, 11, 5, tzinfo=ZoneInfo("Europe/Berlin"))
 END = moment(plan.WEEK)
 ESTIMATED = Q(estimated_start=True) | Q(estimated_end=True)

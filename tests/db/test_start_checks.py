@@ -26,7 +26,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[psycopg.Connection]:
     """Return a connection to a new database, which DATABASE_URL names."""
     server = os.environ["DATABASE_URL"]
     with psycopg.connect(server, autocommit=True) as administrator:
-        administrator.execute("CREATE DATABASE start_checks")
+        administrator.execute("CREATE DATABASE start_checks TEMPLATE template0")  # template1 is migrated
         url = urlunsplit(urlsplit(server)._replace(path="/start_checks"))
         monkeypatch.setenv("DATABASE_URL", url)
         with psycopg.connect(url, autocommit=True) as connection:
