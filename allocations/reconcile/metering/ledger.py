@@ -102,15 +102,14 @@ def missing_intervals(
     rows = list(rows)
     intervals = _open(rows)
     for row in rows:
-        for held in hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace]):
-            if held.is_charged and _slot(row, held.slot) not in intervals[row.pk]:
-                yield row, held
+        for held in slices_outside(row, snapshots[row.project.namespace], intervals[row.pk]):
+            yield row, held
 
 
-def lacks_interval(row: Allocation, snapshot: Snapshot, open_slots: Container[str]) -> bool:
-    """Return whether a charged slice of the allocation is in none of these slots."""
+def slices_outside(row: Allocation, snapshot: Snapshot, open_slots: Container[str]) -> list[Slice]:
+    """Return the charged slices of the allocation that are in none of these slots."""
     charged = hold.charged(spec_of_row.resolved_spec(row), snapshot)
-    return any(held.is_charged and _slot(row, held.slot) not in open_slots for held in charged)
+    return [held for held in charged if held.is_charged and _slot(row, held.slot) not in open_slots]
 
 
 def gone_intervals(

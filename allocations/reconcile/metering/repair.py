@@ -22,7 +22,7 @@ def open_missing(row: Allocation, snapshot: Snapshot, intervals: HeldIntervals) 
 
     Raises SlotHeld if another holder's interval on a slot is open, still; those before it are opened.
     """
-    if not ledger.lacks_interval(row, snapshot, intervals.by_open_slot):
+    if not ledger.slices_outside(row, snapshot, intervals.by_open_slot):
         return False
     blocked: SlotHeld | None = None
     opened: set[UUID] = set()
