@@ -1,5 +1,7 @@
 """A member follows the queue to a Job, an auditor searches the log, and these pages fit on a phone."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -17,6 +19,23 @@ def test_a_member_sees_from_the_queue_why_a_job_waits(open_page, member, project
     page.get_by_role("link", name="train", exact=True).click()
     expect(page.get_by_role("heading", name="train")).to_be_visible()
     expect(page.locator("main")).to_contain_text("Position 1 of 1")
+
+
+def test_a_link_that_is_pressed_is_followed_though_the_page_has_news_meanwhile(open_page, member, project):
+    job("train", project.namespace)
+    page = sign_in(open_page(), member)
+    page.goto("/queues/vision")
+    link = page.get_by_role("link", name="train", exact=True)
+    link.hover()
+    page.mouse.down()
+    job("another", project.namespace)
+    with page.expect_response(re.compile("/queues/vision")) as news:
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('portal:tick'))")
+    assert news.value.status == 200
+    news.value.finished()
+    page.evaluate("new Promise(requestAnimationFrame)")
+    page.mouse.up()
+    page.wait_for_url("/jobs/*")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

@@ -4,11 +4,11 @@
 (() => {
   const OFTEN_MS = 2000, SELDOM_MS = 15000, TICKS_OFTEN = 30;
   const LIVE = '[hx-trigger^="portal:tick"]';
-  let left = TICKS_OFTEN, timer = 0;
+  let left = TICKS_OFTEN, timer = 0, pressed = false;
 
-  // Swapping under someone's hands loses what they type, choose or mark.
+  // Swapping under someone's hands loses what they press, type, choose or mark.
   function inUse() {
-    if (document.querySelector("dialog[open]")) return true;
+    if (pressed || document.querySelector("dialog[open]")) return true;
     if (document.activeElement?.matches("input, select, textarea") && document.activeElement.closest(LIVE)) return true;
     const marked = document.getSelection();
     const place = marked && !marked.isCollapsed ? marked.anchorNode?.parentElement : null;
@@ -34,6 +34,12 @@
     document.getElementById("offline").hidden = !is;
   }
 
+  for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => (pressed = true), true);
+  for (const event of ["pointerup", "pointercancel", "keyup", "blur"]) addEventListener(event, () => (pressed = false), true);
+  // An answer may arrive after they began; the next tick asks again.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.requestConfig.triggeringEvent?.type === "portal:tick" && inUse()) event.detail.shouldSwap = false;
+  });
   document.addEventListener("visibilitychange", () => (document.hidden ? plan() : tick()));
   for (const event of ["pointermove", "keydown", "htmx:afterSwap"]) document.addEventListener(event, awake);
   for (const event of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(event, () => offline(true));
