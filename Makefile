@@ -73,12 +73,8 @@ lint: setup docs
 	$(PYTHON) -m tests.services $(PYTHON) manage.py check --fail-level WARNING
 	$(PYTHON) -m tests.services $(PYTHON) manage.py makemigrations --check --dry-run
 
-# --reuse-db: the databases are thrown away with their servers.
-FAST := $(PYTHON) -m pytest $(foreach folder,cluster faults stage,--ignore=tests/$(folder)) -n auto --dist loadfile --reuse-db
-
 test: checks setup
 	$(PYTHON) -m tests.minutes --part lint $(MAKE) lint
-	$(FAST) --part "fast part"
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.minutes
 
@@ -87,7 +83,6 @@ test-stage: setup
 	$(PYTHON) -m tests.minutes
 
 test-long: setup
-	$(FAST) --long --part "fast part, full sizes"
 	$(PYTHON) -m tests.stack --long
 	$(PYTHON) -m tests.minutes --long
 

@@ -13,6 +13,7 @@ from django.conf import settings as django_settings
 from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
+from portal.core import threads
 from portal.http import counters, early_refusals
 from portal.tenants import services
 from portal.tenants.models import Project, Team, User
@@ -21,6 +22,10 @@ from tests.support import api_contract, sizes
 from tests.support.people import person
 
 UNIT = Path(__file__).parent / "unit"
+CHEAP = {
+    "PASSWORD_HASHERS": ["tests.support.cheap_hasher.CheapHasher"],
+    "WHITENOISE_AUTOREFRESH": True,  # else each new client reads the folders of static files
+}
 
 # How long an example takes is the machine's business, and says nothing of the rule.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -56,7 +61,8 @@ def watched() -> Iterator[None]:
     another left in the process.
     """
     middleware = ["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]
-    with override_settings(MIDDLEWARE=middleware, FLEET_MAX_AGE_S=0):
+    threads.keep_what_is_loaded()
+    with override_settings(MIDDLEWARE=middleware, FLEET_MAX_AGE_S=0, **CHEAP):
         yield
 
 

@@ -3,17 +3,21 @@
     python -m tests.stack [pytest arguments]
 
 brings up one local cluster with stores and portal (deploy/local), runs pytest in its environment, and takes it down.
-Without arguments it runs PARTS one after the other, with ``--long`` those of LONG. Faults come last, since nothing can
-share the stack with them. Tests then use the services in process, on the very database of the running portal, beside
-REST and kubectl.
+Without arguments it runs the whole suite: PARTS one after the other, and the fast part beside the first, since tests of
+the cluster wait half of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it
+runs LONG. Tests then use the services in process, on the very database of the running portal, beside REST and kubectl.
 GPU_PORTAL_TEST_HOME names a home to use instead of a fresh one; one that runs already is used as it is, and left
 running: quick while a test is being written.
 """
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deploy.local.runner import Local
@@ -33,6 +37,10 @@ DEADLINES = {
     "LOG_LEVEL": "INFO",
 }
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""
+FAST = (
+    *("tests/unit", "tests/db", "tests/api", "tests/browser", "-n", "auto", "--dist", "loadfile"),
+    "--reuse-db",  # the databases are thrown away with their servers
+)
 HOSTILE_MEMBER = "tests/cluster/test_hostile_member.py"
 PARTS = {
     "cluster": ("tests/cluster", f"--ignore={HOSTILE_MEMBER}"),
@@ -40,21 +48,23 @@ PARTS = {
     "faults": ("tests/faults",),
 }
 LONG = {
+    "fast part, full sizes": (*FAST, "--long"),
     "hostile member, 10 minutes": (HOSTILE_MEMBER, "--minutes=10"),
     "50 kills, 20 minutes": ("tests/faults/test_random_kills.py", "--minutes=20", "--kills=50"),
 }
 
 
 def main() -> int:
+    outside = dict(os.environ)
     os.environ |= DEADLINES
     given = os.environ.get("GPU_PORTAL_TEST_HOME")
     if given:
-        return _run(Path(given), keep=True)
+        return _run(Path(given), outside, keep=True)
     with tempfile.TemporaryDirectory(prefix="gpu-portal-") as folder:
-        return _run(Path(folder), keep=False)
+        return _run(Path(folder), outside, keep=False)
 
 
-def _run(home: Path, *, keep: bool) -> int:
+def _run(home: Path, outside: Mapping[str, str], *, keep: bool) -> int:
     home.mkdir(parents=True, exist_ok=True)
     local = Local(home, say=print)
     keep = keep and local.is_up()
@@ -65,7 +75,13 @@ def _run(home: Path, *, keep: bool) -> int:
     try:
         place = {"DATABASE_OWNER_URL": local.home.owner_url(), "GPU_PORTAL_TEST_HOME": str(local.root)}
         env = {**os.environ, **local.env(), **place, "LOG_LEVEL": "WARNING"}
-        codes = [_pytest(arguments, env) for arguments in _runs(sys.argv[1:])]
+        match sys.argv[1:]:
+            case []:
+                codes = list(_suite(env, outside))
+            case ["--long"]:
+                codes = [_part(LONG, name, outside if name.startswith("fast") else env) for name in LONG]
+            case arguments:
+                codes = [subprocess.run(_pytest(arguments), env=env, check=False).returncode]
         return next((code for code in codes if code), 0)
     finally:
         if not keep:
@@ -73,14 +89,43 @@ def _run(home: Path, *, keep: bool) -> int:
                 local.down()
 
 
-def _runs(given: list[str]) -> list[list[str]]:
-    """Return the arguments of each run of pytest."""
-    parts = {"": PARTS, "--long": LONG}.get(" ".join(given))
-    return [[*arguments, f"--part={name}"] for name, arguments in parts.items()] if parts else [given]
+def _suite(env: Mapping[str, str], outside: Mapping[str, str]) -> Iterator[int]:
+    first, *others = PARTS
+    with minutes.timed(minutes.TOGETHER):
+        with _behind_all_else(_pytest([*FAST, "--part=fast part"]), outside) as fast:
+            yield _part(PARTS, first, env)
+        yield fast.returncode
+    for name in others:
+        yield _part(PARTS, name, env)
 
 
-def _pytest(arguments: list[str], env: dict[str, str]) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=env, check=False).returncode
+def _part(parts: Mapping[str, Sequence[str]], name: str, env: Mapping[str, str]) -> int:
+    return subprocess.run(_pytest([*parts[name], f"--part={name}"]), env=env, check=False).returncode
+
+
+def _pytest(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "pytest", *arguments]
+
+
+@contextmanager
+def _behind_all_else(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command with what others leave of the processors; wait for its end and print its output after the block."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            ["nice", "-n", "19", *command], env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        with suppress(OSError):  # Linux may weigh sessions instead of processes: sched(7), autogroup
+            Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="ascii")
+        try:
+            yield process
+            process.wait()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+            output.seek(0)
+            shutil.copyfileobj(output, sys.stdout.buffer)
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from playwright.sync_api import Page, expect
 
 from allocations.domain.phases import Phase
 from portal.audit.entries import audit
-from portal.core import clock, heartbeat
 from portal.tenants.models import Project, User
 from tests.support import axe, demo_fleet
 from tests.support.browser import DESKTOP, sign_in, with_password
@@ -24,9 +23,7 @@ LOOKS = pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1
 @pytest.fixture
 def addresses(transactional_db: None) -> list[str]:
     """Return the pages of a held allocation of the demo, of one that waits, and of a Job that waits."""
-    demo_fleet.record(clock.now())
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
+    demo_fleet.run()
     member, project = User.objects.get(username="vision-member"), Project.objects.get(slug="vision-train")
     training = held(requested(member, project, count=2, name="training"), hours=1)
     waits = in_phase(requested(member, project, name="waits"), Phase.QUEUED, "WaitingForQuota", FULL)

@@ -7,7 +7,6 @@ from playwright.sync_api import Locator, Page, expect
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from portal.core import clock, heartbeat
 from portal.tenants.models import Membership, Project, User
 from quotas.catalog.models import Node
 from quotas.limits.models import Limit
@@ -26,9 +25,7 @@ FULL = "The team has used its quota. It starts when 1 more GPU is free."
 
 @pytest.fixture(autouse=True)
 def _demo(transactional_db: None) -> None:
-    demo_fleet.record(clock.now())
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
+    demo_fleet.run()
 
 
 def somebody(username: str) -> User:

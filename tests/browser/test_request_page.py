@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from allocations.models import Allocation
-from portal.core import clock, heartbeat
 from portal.tenants.models import User
 from tests.support import demo_fleet
 from tests.support.browser import DESKTOP, Clicks, sign_in, with_password
@@ -22,9 +21,7 @@ NARROW = {"width": 320, "height": 568}
 @pytest.fixture
 def person(transactional_db: None) -> User:
     """Return a member of a team of the demo."""
-    demo_fleet.record(clock.now())
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
+    demo_fleet.run()
     return with_password(User.objects.get(username="vision-member"))
 
 

@@ -5,7 +5,6 @@ With WRITE_PAGE_WEIGHTS the bytes, requests and paint of each page are written t
 
 import os
 import re
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +16,9 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from frontend.templatetags import portal as tags
-from portal.core import clock, heartbeat
 from portal.tenants.models import Project, User
-from quotas.simulated_history import writer
-from tests.support import demo_fleet
+from tests.support import cost_pages
 from tests.support.browser import sign_in, with_password
-from tests.support.clusters import LOCAL
 from tests.support.pages import held, requested
 
 GUIDE = Path(__file__).parents[2] / "docs" / "appendix" / "pages.md"
@@ -70,7 +66,8 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def live_server(collected: Path, settings: Any, transactional_db: None) -> Any:
     """Return a server as in production: static files come from WhiteNoise."""
-    settings.STATIC_ROOT, settings.STORAGES, settings.WHITENOISE_USE_FINDERS = collected, _storages(), False
+    settings.STATIC_ROOT, settings.STORAGES = collected, _storages()
+    settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = False
     tags.icon.cache_clear()
     tags.phase.cache_clear()
     server = LiveServer("localhost", start=False)
@@ -89,12 +86,7 @@ def _storages() -> dict[str, Any]:
 @pytest.fixture
 def demo(live_server: Any) -> Project:
     """Return the member's project in a demo with three simulated days."""
-    demo_fleet.record(clock.now() - timedelta(minutes=20))
-    writer.write(LOCAL, 3)
-    writer.complete(LOCAL)
-    demo_fleet.watched_until(clock.now())
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
+    cost_pages.past(3)
     return Project.objects.filter(team__slug="vision", archived_at=None).order_by("slug")[0]
 
 

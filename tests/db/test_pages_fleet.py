@@ -12,6 +12,7 @@ from quotas.catalog.models import Node
 from quotas.metering import foreign
 from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
+from quotas.metering.hours import hour_of
 from quotas.metering.units import GPU
 from tests.support import demo_fleet
 from tests.support.clusters import LOCAL
@@ -26,7 +27,7 @@ SEEN = {"kind": "test"}
 
 @pytest.fixture
 def demo(db):
-    demo_fleet.record(clock.now() - timedelta(hours=1))
+    demo_fleet.record(hour_of(clock.now()) - timedelta(hours=1))
 
 
 @pytest.fixture

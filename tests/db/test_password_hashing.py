@@ -6,10 +6,16 @@ from threading import Barrier, Thread
 import pytest
 from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, make_password
 
+from portal import settings as product
 from portal.core.errors import Busy
 from portal.core.slots import Slots
 from portal.tenants import password_hashing
 from tests.support.people import person
+
+
+@pytest.fixture(autouse=True)
+def products_hashers(settings):
+    settings.PASSWORD_HASHERS = product.PASSWORD_HASHERS
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The addresses of all pages of costs, and a month of the demo that fills them."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from allocations.models import Allocation
@@ -8,8 +8,9 @@ from portal.core import clock, heartbeat
 from portal.tenants.models import Project, User
 from quotas.costs import bills
 from quotas.costs.calendar import months_later
+from quotas.metering.hours import hour_of
 from quotas.simulated_history import writer
-from tests.support import demo_fleet
+from tests.support import demo_fleet, kept_rows
 from tests.support.browser import with_password
 from tests.support.clusters import LOCAL
 from tests.support.pages import held, requested
@@ -48,13 +49,24 @@ FOR_STAFF = (
 
 def month() -> None:
     """Write the demo's fleet, and thirty days of its past; the last hours are recorded."""
-    demo_fleet.record(clock.now() - timedelta(minutes=30))
-    writer.write(LOCAL, 30)
-    writer.complete(LOCAL)
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
+    past(30)
     operator, today = User.objects.get(username="operator"), clock.now().date().replace(day=1)
     bills.enter_bill(operator, LOCAL, months_later(today, -1), "31000", "EUR", "invoice 2026-1187")
+
+
+def past(days: int) -> None:
+    """Write the demo's fleet and this many days of its past; the last hour is recorded, and its processes report."""
+    began = hour_of(clock.now()) - timedelta(minutes=30)
+    kept_rows.once(("past", days, began), lambda: _write_past(days, began))
+    demo_fleet.watched_until(clock.now())
+    heartbeat.beat("worker")
+    heartbeat.beat("watcher")
+
+
+def _write_past(days: int, began: datetime) -> None:
+    demo_fleet.record(began)
+    writer.write(LOCAL, days)
+    writer.complete(LOCAL)
 
 
 def person(username: str) -> User:

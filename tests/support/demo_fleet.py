@@ -12,12 +12,13 @@ from allocations.cluster.kinds import KINDS
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_sync
 from deploy.local.fleet import publisher, spec
-from portal.core import clock
+from portal.core import clock, heartbeat
 from portal.tenants import seeds as people
 from quotas.catalog import seeds as presets
 from quotas.costs import seeds as prices
 from quotas.limits import seeds as quotas
-from tests.support import capacity_bodies
+from quotas.metering.hours import hour_of
+from tests.support import capacity_bodies, kept_rows
 from tests.support.clusters import LOCAL
 
 REVISION = 10**6
@@ -25,6 +26,19 @@ REVISION = 10**6
 
 def record(at: datetime) -> None:
     """Record that the demo is started at this time: its fleet is listed and offered, its teams are seeded."""
+    kept_rows.once(("demo", at), lambda: _write(at))
+    watched_until(at)
+
+
+def run() -> None:
+    """Record that the demo runs: it was started when this hour began, and its processes report."""
+    record(hour_of(clock.now()))
+    watched_until(clock.now())
+    heartbeat.beat("worker")
+    heartbeat.beat("watcher")
+
+
+def _write(at: datetime) -> None:
     bodies = list(_bodies(spec.load(spec.FLEET_FILE)))
     with clock.frozen(at):
         people.seed()
@@ -38,7 +52,6 @@ def record(at: datetime) -> None:
         quotas.seed_half_quotas()
         prices.price()
         presets.seed_presets()
-    watched_until(at)
 
 
 def watched_until(at: datetime) -> None:

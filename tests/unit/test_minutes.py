@@ -11,15 +11,17 @@ def records(tmp_path, monkeypatch):
     monkeypatch.setattr(minutes, "RECORDS", tmp_path / "minutes")
 
 
-def test_the_parts_are_in_order_with_their_sum_and_the_build_apart():
+def test_the_parts_are_in_order_with_their_sum_and_what_runs_together_and_the_build_apart():
     minutes.record("faults", Part(90, {"tests/faults/a.py::b": {"setup": 30, "call": 50, "teardown": 20}}))
     minutes.record("lint", Part(30))
     minutes.record(minutes.BUILD, Part(360))
+    minutes.record("cluster", Part(60))
     rows = minutes.tables().partition("\n\n")[0].splitlines()[2:]
     assert rows == [
         "| lint | 0.5 |  |  |  |",
         "| faults | 1.5 | 1 | 30% | 20% |",
         "| **`make test`** | 2.0 |  |  |  |",
+        "| cluster | 1.0 |  |  |  |",
         f"| {minutes.BUILD} | 6.0 |  |  |  |",
     ]
 
