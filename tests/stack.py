@@ -3,9 +3,8 @@
     python -m tests.stack [pytest arguments]
 
 brings up one local cluster with stores and portal (deploy/local), runs pytest in its environment, and takes it down.
-Without arguments it runs the whole suite: PARTS one after the other, and the fast part beside the first, since tests of
-the cluster wait half of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it
-runs LONG. Tests then use the services in process, on the very database of the running portal, beside REST and kubectl.
+Without arguments it runs the whole suite: PARTS one after the other, and beside them the fast part, since they wait half
+of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it runs LONG. Tests then use the services in process, on the very database of the running portal, beside REST and kubectl.
 GPU_PORTAL_TEST_HOME names a home to use instead of a fresh one; one that runs already is used as it is, and left
 running: quick while a test is being written.
 """
@@ -90,13 +89,10 @@ def _run(home: Path, outside: Mapping[str, str], *, keep: bool) -> int:
 
 
 def _suite(env: Mapping[str, str], outside: Mapping[str, str]) -> Iterator[int]:
-    first, *others = PARTS
-    with minutes.timed(minutes.TOGETHER):
-        with _behind_all_else(_pytest([*FAST, "--part=fast part"]), outside) as fast:
-            yield _part(PARTS, first, env)
-        yield fast.returncode
-    for name in others:
-        yield _part(PARTS, name, env)
+    with minutes.timed(minutes.TOGETHER), _behind_all_else(_pytest([*FAST, "--part=fast part"]), outside) as fast:
+        for name in PARTS:
+            yield _part(PARTS, name, env)
+    yield fast.returncode
 
 
 def _part(parts: Mapping[str, Sequence[str]], name: str, env: Mapping[str, str]) -> int:

@@ -237,7 +237,8 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     portal.apply(hold_class)
     pod = gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"})
     pod["spec"]["priorityClassName"] = former
-    portal.created(pod, project.namespace)
+    # For a moment its admission plugins do not know the class.
+    eventually(lambda: portal.created(pod, project.namespace), AssertionError)
 
     def hard(name: str) -> str:
         quota = admin.find("resourcequota", name, project.namespace)

@@ -139,12 +139,13 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
 ) -> None:
     slugs = set(Allocation.objects.filter(pk__in=[row.pk for row in many]).values_list("project__slug", flat=True))
     until_others_are_gone(kubectl)
-    own_writes, own_gets = apiserver.own(OWN_WRITES), apiserver.own(OWN_GETS)
     kept = [targets.allocation(LOCAL, row.pk) for row in many] + [targets.project(LOCAL, slug) for slug in slugs]
-    workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL), targets.adoption(LOCAL), *kept)
-    until_nothing_is_due()
-    assert apiserver.own(OWN_WRITES) == own_writes
-    assert apiserver.own(OWN_GETS) == own_gets
+    counts = []
+    for _ in range(2):
+        workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL), targets.adoption(LOCAL), *kept)
+        until_nothing_is_due()
+        counts.append((apiserver.own(OWN_WRITES), apiserver.own(OWN_GETS)))
+    assert counts[1] == counts[0]
 
 
 def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> None:

@@ -12,16 +12,16 @@ def records(tmp_path, monkeypatch):
 
 
 def test_the_parts_are_in_order_with_their_sum_and_what_runs_together_and_the_build_apart():
-    minutes.record("faults", Part(90, {"tests/faults/a.py::b": {"setup": 30, "call": 50, "teardown": 20}}))
+    minutes.record(minutes.TOGETHER, Part(90))
+    minutes.record("faults", Part(60, {"tests/faults/a.py::b": {"setup": 30, "call": 50, "teardown": 20}}))
     minutes.record("lint", Part(30))
     minutes.record(minutes.BUILD, Part(360))
-    minutes.record("cluster", Part(60))
     rows = minutes.tables().partition("\n\n")[0].splitlines()[2:]
     assert rows == [
         "| lint | 0.5 |  |  |  |",
-        "| faults | 1.5 | 1 | 30% | 20% |",
+        "| all tests | 1.5 |  |  |  |",
         "| **`make test`** | 2.0 |  |  |  |",
-        "| cluster | 1.0 |  |  |  |",
+        "| faults | 1.0 | 1 | 30% | 20% |",
         f"| {minutes.BUILD} | 6.0 |  |  |  |",
     ]
 
