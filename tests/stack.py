@@ -3,8 +3,9 @@
     python -m tests.stack [pytest arguments]
 
 brings up one local cluster with stores and portal (deploy/local), runs pytest in its environment, and takes it down.
-Without arguments it runs the whole suite: PARTS one after the other, and beside them the fast part, since they wait half
-of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it runs LONG. Tests then use the services in process, on the very database of the running portal, beside REST and kubectl.
+Without arguments it runs the whole suite: PARTS one after the other, and beside them the fast part, since they wait
+half of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it runs LONG. Tests
+then use the services in process, on the very database of the running portal, beside REST and kubectl.
 GPU_PORTAL_TEST_HOME names a home to use instead of a fresh one; one that runs already is used as it is, and left
 running: quick while a test is being written.
 """
