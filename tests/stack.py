@@ -4,8 +4,9 @@
 
 brings up one local cluster with stores and portal (deploy/local), runs pytest in its environment, and takes it down.
 Without arguments it runs the whole suite: PARTS one after the other, and beside them the fast part, since they wait
-half of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it runs LONG. Tests
-then use the services in process, on the very database of the running portal, beside REST and kubectl.
+half of the time. Faults come last, since nothing can share the stack with them. With ``--long`` it runs LONG instead,
+in the same way. Tests then use the services in process, on the very database of the running portal, beside REST and
+kubectl.
 GPU_PORTAL_TEST_HOME names a home to use instead of a fresh one; one that runs already is used as it is, and left
 running: quick while a test is being written.
 """
@@ -37,6 +38,7 @@ DEADLINES = {
     "LOG_LEVEL": "INFO",
 }
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""
+PYTEST = (sys.executable, "-m", "pytest")
 FAST = (
     *("tests/unit", "tests/db", "tests/api", "tests/browser", "-n", "auto", "--dist", "loadfile"),
     "--reuse-db",  # the databases are thrown away with their servers
@@ -48,7 +50,6 @@ PARTS = {
     "faults": ("tests/faults",),
 }
 LONG = {
-    "fast part, full sizes": (*FAST, "--long"),
     "hostile member, 10 minutes": (HOSTILE_MEMBER, "--minutes=10"),
     "50 kills, 20 minutes": ("tests/faults/test_random_kills.py", "--minutes=20", "--kills=50"),
 }
@@ -77,11 +78,12 @@ def _run(home: Path, outside: Mapping[str, str], *, keep: bool) -> int:
         env = {**os.environ, **local.env(), **place, "LOG_LEVEL": "WARNING"}
         match sys.argv[1:]:
             case []:
-                codes = list(_suite(env, outside))
+                with minutes.timed(minutes.TOGETHER):
+                    codes = list(_suite(PARTS, env, [*FAST, "--part=fast part"], outside))
             case ["--long"]:
-                codes = [_part(LONG, name, outside if name.startswith("fast") else env) for name in LONG]
+                codes = list(_suite(LONG, env, [*FAST, "--long", "--part=fast part, full sizes"], outside))
             case arguments:
-                codes = [subprocess.run(_pytest(arguments), env=env, check=False).returncode]
+                codes = [_pytest(arguments, env)]
         return next((code for code in codes if code), 0)
     finally:
         if not keep:
@@ -89,19 +91,18 @@ def _run(home: Path, outside: Mapping[str, str], *, keep: bool) -> int:
                 local.down()
 
 
-def _suite(env: Mapping[str, str], outside: Mapping[str, str]) -> Iterator[int]:
-    with minutes.timed(minutes.TOGETHER), _behind_all_else(_pytest([*FAST, "--part=fast part"]), outside) as fast:
-        for name in PARTS:
-            yield _part(PARTS, name, env)
+def _suite(
+    parts: Mapping[str, Sequence[str]], env: Mapping[str, str], beside: Sequence[str], outside: Mapping[str, str]
+) -> Iterator[int]:
+    """Yield the exit code of each part, and of the tests that run beside them."""
+    with _behind_all_else([*PYTEST, *beside], outside) as fast:
+        for name, arguments in parts.items():
+            yield _pytest([*arguments, f"--part={name}"], env)
     yield fast.returncode
 
 
-def _part(parts: Mapping[str, Sequence[str]], name: str, env: Mapping[str, str]) -> int:
-    return subprocess.run(_pytest([*parts[name], f"--part={name}"]), env=env, check=False).returncode
-
-
-def _pytest(arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "pytest", *arguments]
+def _pytest(arguments: Sequence[str], env: Mapping[str, str]) -> int:
+    return subprocess.run([*PYTEST, *arguments], env=env, check=False).returncode
 
 
 @contextmanager
