@@ -27,7 +27,9 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
 ) -> None:
     node = every_kind["a10-dra"]
     assert Pool.objects.get(key="a10/gpu").resources == {"nvidia.com/gpu": 1}
-    uid = submit("by-dra", pods=2, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A10"})
+    a10 = {"nvidia.com/gpu.product": "NVIDIA-A10"}
+    # The policy on Jobs learns of a flavor a moment after it is accepted.
+    uid = eventually(lambda: submit("by-dra", pods=2, nodeSelector=a10), AssertionError)
     job = become(project, uid, State.RUNNING)
     assert (job.offering, job.gpus) == ("a10/whole", 2)
     rows = eventually(lambda: both(uid))
