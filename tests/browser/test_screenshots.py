@@ -4,19 +4,16 @@ Without WRITE_SCREENSHOTS it checks only that the docs show every picture, each 
 """
 
 import os
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.test import override_settings
 from playwright.sync_api import expect
 
-from portal.core import clock, heartbeat
+from portal.core import heartbeat
 from portal.tenants.models import User
-from quotas.simulated_history import writer
-from tests.support import demo_fleet
+from tests.support import cost_pages
 from tests.support.browser import sign_in, with_password
-from tests.support.clusters import LOCAL
 
 FOLDER = Path(__file__).parents[2] / "docs" / "_images"
 LARGEST = 100_000
@@ -31,10 +28,7 @@ PICTURES = {
 @pytest.mark.skipif(not os.environ.get("WRITE_SCREENSHOTS"), reason="make screenshots writes the pictures")
 @override_settings(GPU_PORTAL_LOCAL=True)
 def test_pictures_are_taken(transactional_db, open_page):
-    demo_fleet.record(clock.now() - timedelta(minutes=20))
-    writer.write(LOCAL, 21)
-    writer.complete(LOCAL)
-    demo_fleet.watched_until(clock.now())
+    cost_pages.past(21)
     FOLDER.mkdir(exist_ok=True)
     for name, (username, address, heading) in PICTURES.items():
         heartbeat.beat("worker")

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from allocations.models import Allocation
-from portal.core import clock, heartbeat
+from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.costs import bills
 from quotas.costs.calendar import months_later
@@ -58,9 +58,7 @@ def past(days: int) -> None:
     """Write the demo's fleet and this many days of its past; the last hour is recorded, and its processes report."""
     began = hour_of(clock.now()) - timedelta(minutes=30)
     kept_rows.once(("past", days, began), lambda: _write_past(days, began))
-    demo_fleet.watched_until(clock.now())
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
+    demo_fleet.report()
 
 
 def _write_past(days: int, began: datetime) -> None:

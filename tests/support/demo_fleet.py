@@ -33,6 +33,11 @@ def record(at: datetime) -> None:
 def run() -> None:
     """Record that the demo runs: it was started when this hour began, and its processes report."""
     record(hour_of(clock.now()))
+    report()
+
+
+def report() -> None:
+    """Record that the mirror is complete now, and that worker and watcher run."""
     watched_until(clock.now())
     heartbeat.beat("worker")
     heartbeat.beat("watcher")
