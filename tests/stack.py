@@ -40,7 +40,8 @@ DEADLINES = {
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""
 PYTEST = (sys.executable, "-m", "pytest")
 FAST = (
-    *("tests/unit", "tests/db", "tests/api", "tests/browser", "-n", "auto", "--dist", "loadfile"),
+    *(f"--ignore=tests/{folder}" for folder in ("cluster", "faults", "stage")),
+    *("-n", "auto", "--dist", "loadfile"),
     "--reuse-db",  # the databases are thrown away with their servers
 )
 HOSTILE_MEMBER = "tests/cluster/test_hostile_member.py"

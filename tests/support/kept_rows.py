@@ -4,35 +4,33 @@ A copy takes milliseconds where a month of the demo takes twenty seconds.
 """
 
 from collections.abc import Callable, Hashable
-from copy import deepcopy
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import connection, transaction
 from psycopg import sql
 
-Returned = TypeVar("Returned")
 MIGRATED = ("django_content_type", "auth_permission", "django_migrations")
 CLUSTERS = "clusters_cluster"
 """Has the local cluster in every test."""
 
-_kept: dict[Hashable, tuple[Any, dict[str, bytes], list[tuple[str, int | None]]]] = {}
+_kept: dict[Hashable, tuple[dict[str, bytes], list[tuple[str, int | None]]]] = {}
 
 
-def once(key: Hashable, write: Callable[[], Returned]) -> Returned:
-    """Have the rows in the database that `write` writes into an empty one, and return what it returns.
+def once(key: Hashable, write: Callable[[], None]) -> None:
+    """Have the rows in the database that `write` writes into an empty one.
 
     `key` names what they depend on. If the database has rows already, `write` adds to them.
     """
     with transaction.atomic(), connection.cursor() as wrapped:
         cursor = wrapped.cursor
         if _has_rows(cursor):
-            return write()
-        if key not in _kept:
-            returned = write()
-            _kept[key] = (returned, {name: _read(cursor, name) for name in _tables()}, _sequences(cursor))
+            write()
+        elif key not in _kept:
+            write()
+            _kept[key] = {name: _read(cursor, name) for name in _tables()}, _sequences(cursor)
         else:
-            _, rows, sequences = _kept[key]
+            rows, sequences = _kept[key]
             cursor.execute("SET LOCAL session_replication_role = replica")  # rows of a table may precede their parents
             cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(CLUSTERS)))
             for name, data in rows.items():
@@ -41,7 +39,6 @@ def once(key: Hashable, write: Callable[[], Returned]) -> Returned:
             cursor.execute("SET LOCAL session_replication_role = origin")
             for name, last in sequences:
                 cursor.execute("SELECT setval(%s, %s, %s)", (name, last or 1, last is not None))
-        return deepcopy(_kept[key][0])
 
 
 @cache
