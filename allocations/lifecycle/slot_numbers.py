@@ -13,14 +13,17 @@ from django.db import transaction
 from allocations.capacity import allocation_limits
 from allocations.cluster import names
 from allocations.domain.admission import AllocationLimit
-from allocations.models import Allocation, MirrorObject
+from allocations.models import Allocation, MirrorObject, WatchState
 from portal.core import clock
+from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+
+LISTED_AGAIN_S = 1.0
 
 
 def free(project: Project) -> int:
@@ -41,17 +44,17 @@ def assign(row: Allocation) -> str:
     """Assign a number to an allocation that starts; return why it has to wait for one, or "".
 
     Then enqueue the next allocations that wait. If its lease has a number already (after a restore of the database), it
-    gets that one even if limits are reached.
+    gets that one even if limits are reached. Raises Retryable as ``number_of_recovered`` does.
     """
     with transaction.atomic(), advisory_lock("live", row.project.slug):
         row.refresh_from_db(fields=["number"])
         if row.number is not None:
             return ""
-        lease_number = _number_of_lease(row)
+        lease_number, revision = _number_of_lease(row)
         full = [one for one in allocation_limits.applicable_limits(row.project, row.requested_by).live if one.is_full]
         if lease_number is None and full:
             return _wait_message(full[0])
-        number = free(row.project) if lease_number is None else number_of_recovered(row.project, lease_number)
+        number = number_of_recovered(row.project, lease_number, revision)
         Allocation.objects.filter(pk=row.pk).update(number=number)
         row.number = number
         wake_waiting(row.project)
@@ -76,14 +79,21 @@ def _first_waiting(project: int, now: datetime) -> list[Columns]:
 _WAITING = QueryTemplate(_first_waiting, project=int, now=datetime)
 
 
-def number_of_recovered(project: Project, number: int | None) -> int:
+def number_of_recovered(project: Project, number: int | None, revision: int) -> int:
     """Return the number for a recovered allocation: the one of its lease, since its hold quota and pods have it.
 
     If another row has that number, the other row gets a free one. If the number's hold quota lists the other row, the
     recovered one gets a free number instead: its own was assigned again after the backup.
+
+    Raises Retryable until quotas are mirrored up to ``revision``, the lease's: the backup's mirror has the quota as it
+    was when the other row had the number.
     """
     if number is None:
         return free(project)
+    quotas = WatchState.objects.filter(cluster=project.cluster_id, kind="ResourceQuota")
+    if not quotas.filter(resource_version__gte=revision).exists():
+        message = f"quotas were not listed since revision {revision}, at which a lease has number {number}"
+        raise Retryable(message, after_s=LISTED_AGAIN_S)
     other = Allocation.objects.filter(project=project, ended_at=None, number=number).first()
     if other is not None and _is_listed(project, other):
         return free(project)
@@ -101,17 +111,17 @@ def _wait_message(full: AllocationLimit) -> str:
     )
 
 
-def _number_of_lease(row: Allocation) -> int | None:
-    """Return the number in the record of the allocation's lease in the mirror, or None."""
+def _number_of_lease(row: Allocation) -> tuple[int | None, int]:
+    """Return the number in the record of the allocation's lease in the mirror, or None; and the lease's revision."""
     leases = MirrorObject.objects.filter(cluster=row.project.cluster_id, kind="Workload", deleting=False)
     found = (
         leases.filter(namespace=row.project.namespace, name=names.lease(row.name))
-        .values_list("facts__record", flat=True)
+        .values_list("facts__record", "resource_version")
         .first()
     )
-    record = json.loads(found or "{}")
-    number: int | None = record.get("number") if record.get("id") == str(row.pk) else None
-    return number
+    text, revision = found or ("", 0)
+    record = json.loads(text or "{}")
+    return record.get("number") if record.get("id") == str(row.pk) else None, revision
 
 
 def _is_listed(project: Project, row: Allocation) -> bool:

@@ -52,7 +52,7 @@ LOST = """
 def reconcile_adoption(cluster: str) -> datetime | None:
     """Create the missing row of each lease in the cluster's mirror.
 
-    Return None, since the target is enqueued for each further lease without a row.
+    Return None, since the target is enqueued for each further lease without a row. Raises Retryable as ``adopt`` does.
     """
     leases = MirrorObject.objects.filter(cluster=cluster, kind="Workload")
     for namespace in leases.values_list("namespace", flat=True).distinct().order_by():
@@ -103,6 +103,8 @@ def adopt(cluster: str, namespace: str) -> None:
 
     A scheduled row of a backup has no number although its lease has one. The project controller calls this before it
     writes, since it would otherwise remove the quota of slices that are held.
+
+    Raises Retryable until quotas are mirrored up to the revisions of the leases.
     """
     with connection.cursor() as cursor:
         cursor.execute(LOST, {"cluster": cluster, "namespace": namespace})
@@ -131,7 +133,7 @@ def _adopt(lease: MirrorObject) -> None:
             id=record.id,
             defaults={
                 **spec_of_row.columns(record.spec),
-                "number": slot_numbers.number_of_recovered(project, record.number),
+                "number": slot_numbers.number_of_recovered(project, record.number, lease.resource_version),
                 "project": project,
                 "offering": offering,
                 "requested_by": person,

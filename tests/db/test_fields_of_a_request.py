@@ -15,6 +15,7 @@ from portal.core.models import AuditEntry
 from tests.support.claim_rows import h100_node
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate
+from tests.support.observed import quotas_listed
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +57,7 @@ def test_an_allocation_made_again_from_its_lease_is_asked_to_be_the_same(row, pr
         facts={"record": spec_of_row.record(row, spec).to_text()},
         seen_at=clock.now(),
     )
+    quotas_listed(1)
     Allocation.objects.all().delete()
     recovery.adopt(LOCAL, project.namespace)
     again = spec_of_row.rows().get(pk=row.pk)

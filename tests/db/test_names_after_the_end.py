@@ -23,6 +23,7 @@ from portal.core.models import WorkItem
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
+from tests.support.observed import quotas_listed
 from tests.support.pages import ended, held
 from tests.support.people import person
 
@@ -61,6 +62,7 @@ def lost(row) -> str:
 def see_lease(project, record) -> set[str]:
     """Let the watcher see the lease named train with this record; return the targets to be reconciled."""
     WorkItem.objects.all().delete()
+    quotas_listed(7)
     raw = {
         "kind": "Workload",
         "metadata": {

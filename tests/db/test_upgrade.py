@@ -29,6 +29,7 @@ from quotas.limits.tree import Quota
 from tests.support import upgrade
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate
+from tests.support.observed import quotas_listed
 
 TOKEN = "gpup_d390908e9e43_iGTne6tfzltNubV1LO-4cO3TDjyKyaQJ6a_zSVeHxY4"
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -113,6 +114,7 @@ def test_an_old_token_asks_extends_and_releases(api: APIClient) -> None:
 
 
 def test_an_old_lease_without_a_row_is_made_again_with_its_end() -> None:
+    quotas_listed(1)
     recovery.adopt(LOCAL, "vision-train")
     lost = row("lost")
     assert (lost.recovered, lost.hours, lost.ends_at) == (True, None, NOON + 8 * HOUR)
@@ -120,6 +122,7 @@ def test_an_old_lease_without_a_row_is_made_again_with_its_end() -> None:
 
 
 def test_an_old_lease_is_that_of_its_row() -> None:
+    quotas_listed(1)
     recovery.adopt(LOCAL, "vision-train")
     assert Allocation.objects.filter(name="held").count() == 1
 

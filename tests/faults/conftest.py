@@ -75,19 +75,26 @@ def under_fault(
     Half of the allocations left from an earlier fault are released just before, too. At the block's end everything must
     be correct within ``within_s`` and what the work in flight takes, and as many seconds billed as were held.
     ``requests`` is their number, less if the block makes requests itself; ``hidden_s`` is how long after the block no
-    watch may work.
+    watch may work, and ``lost_since`` when what the portal knew began to be lost, if that was before the block, in
+    seconds since the epoch.
     """
 
     @contextmanager
-    def fault(*, requests: int = IN_FLIGHT, hidden_s: float = 0.0, within_s: float = RIGHT_WITHIN_S) -> Iterator[None]:
+    def fault(
+        *,
+        requests: int = IN_FLIGHT,
+        hidden_s: float = 0.0,
+        within_s: float = RIGHT_WITHIN_S,
+        lost_since: float | None = None,
+    ) -> Iterator[None]:
         crowd.release(crowd.live()[::2])
         crowd.request_slices(requests)
         waiting = crowd.in_flight()
-        began, began_at = time.monotonic(), time.time()
+        began, unwatched_since = time.monotonic(), lost_since or time.time()
         yield
-        ended = time.monotonic()
-        crowd.unwatched.append((began_at, time.time() + hidden_s))
-        crowd.hidden_s = max(crowd.hidden_s, ended - began + hidden_s + WATCH_S)
+        ended, unwatched_until = time.monotonic(), time.time() + hidden_s
+        crowd.unwatched.append((unwatched_since, unwatched_until))
+        crowd.hidden_s = max(crowd.hidden_s, unwatched_until - unwatched_since + WATCH_S)
         work_s = EACH_IN_FLIGHT_S * max(waiting, crowd.in_flight())
         eventually(lambda: _is_right(crowd, kubectl), AssertionError, within_s=within_s + work_s, every_s=0.5)
         took = time.monotonic() - ended

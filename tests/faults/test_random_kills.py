@@ -21,7 +21,6 @@ from portal.core import clock
 from portal.core.errors import Refused, Retryable
 from quotas.metering import balance
 from quotas.metering.hours import HOUR
-from quotas.metering.models import UsageInterval
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.faults import judge, outages
@@ -95,16 +94,9 @@ def compare(crowd: Crowd, witness: Witness, hidden: list[tuple[float, float]]) -
     for slot, intervals, holds in judge.bills(crowd.projects, witness):
         found, words = outages.compare(intervals, holds, hidden, now)
         compared += found
-        evidence = f"billed {'; '.join(map(told, intervals))}; seen {holds}"
+        evidence = f"billed {'; '.join(map(judge.told, intervals))}; seen {holds}"
         wrong += [f"{slot.namespace}/{slot.allocation} {slot.device}: {one}; {evidence}" for one in words]
     return compared, wrong
-
-
-def told(interval: UsageInterval) -> str:
-    """Return when it was held by the ledger, what showed each bound, and when it was recorded."""
-    start = f"{interval.start}{' (estimated)' * interval.estimated_start} by {interval.source_start}"
-    end = f"{interval.end}{' (estimated)' * interval.estimated_end} by {interval.source_end}"
-    return f"from {start} until {end}, recorded at {interval.recorded_at}"
 
 
 def largest(compared: list[Bound]) -> float:

@@ -89,9 +89,10 @@ def test_the_database_is_restored_to_one_minute_ago(
     crowd.request_slices(4)
     eventually(lambda: len(_active(crowd)) > 1)
     former = _active(crowd)[:2]
+    dumped_at = time.time()
     dump = backup.dump(tmp_path / "portal.dump")
     taken_at = time.monotonic()
-    with under_fault(hidden_s=RESTORED_S):
+    with under_fault(hidden_s=RESTORED_S, lost_since=dumped_at):
         crowd.release(former)
         crowd.release(crowd.live()[:10])
         ended = Allocation.objects.filter(pk__in=[row.pk for row in former]).exclude(ended_at=None)

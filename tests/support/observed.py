@@ -9,7 +9,9 @@ from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
+from allocations.reconcile.mirror_writer import record_sync
 from portal.core import clock
+from tests.support.clusters import LOCAL
 
 T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
 DEVICES = [{"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-1"}]
@@ -69,8 +71,14 @@ def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool 
     ]
 
 
+def quotas_listed(revision: int) -> None:
+    """Record that the mirror of quotas is complete up to a revision."""
+    record_sync(LOCAL, (KINDS["ResourceQuota"], revision, clock.now()))
+
+
 def mirror_lease(row: Allocation) -> None:
     """Mirror the lease of the allocation, with the record from which the row can be created again."""
+    quotas_listed(1)
     MirrorObject.objects.create(
         cluster_id=row.project.cluster_id,
         kind="Workload",

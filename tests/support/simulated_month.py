@@ -23,6 +23,8 @@ from tests.support.clusters import LOCAL
 from tests.support.pages import ended, held, requested
 
 RECORDED = 4 * DAY
+GROWN_GPUS = 8
+"""For two days: more GPU hours, of the dearest flavor, than anything that a simulated history holds for a week."""
 PROVED = timedelta(hours=24)
 
 
@@ -43,7 +45,7 @@ def write() -> Month:
     assert history
     past_allocations.add(history.allocations)
     hold_use.begin(LOCAL, [uuid4()], Sighting(started, 1, estimated=False))
-    grown = _hold("vision-member", "vision-dev", "sweep", _gpus("h100-0", 4), started + DAY)
+    grown = _hold("vision-member", "vision-dev", "sweep", _gpus("h100-0", GROWN_GPUS), started + DAY)
     with clock.frozen(started + 3 * DAY):
         ended(grown)
     idle = _hold("language-member", "language-dev", "notebook", _gpus("h100-1", 2), started + 2 * DAY)

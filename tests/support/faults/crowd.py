@@ -32,9 +32,9 @@ class Crowd:
         self._turns: Iterator[tuple[tuple[User, Project], str]] = zip(cycle(people), _spread(len(people)), strict=False)
         self.projects = [project for _, project in people]
         self.hidden_s = 0.0
+        """The longest time without a working watch, in the worst fault so far."""
         self.unwatched: list[tuple[float, float]] = []
         """When no watch may have worked, in seconds since the epoch."""
-        """The longest time without a working watch, in the worst fault so far."""
 
     def requests(self, number: int) -> list[tuple[User, Project, str]]:
         """Return person and offering of the next ``number`` requests."""

@@ -187,6 +187,13 @@ def bills(projects: list[Project], witness: Witness) -> Iterator[tuple[Slot, lis
         yield slot, ledger[slot], truth.get(slot, [])
 
 
+def told(interval: UsageInterval) -> str:
+    """Return when it was held by the ledger, what showed each bound, and when it was recorded."""
+    start = f"{interval.start}{' (estimated)' * interval.estimated_start} by {interval.source_start}"
+    end = f"{interval.end}{' (estimated)' * interval.estimated_end} by {interval.source_end}"
+    return f"from {start} until {end}, recorded at {interval.recorded_at}"
+
+
 def _misbilled(
     slot: Slot,
     intervals: list[UsageInterval],
@@ -204,7 +211,7 @@ def _misbilled(
     if not least - slack <= billed <= most + slack:
         yield (
             f"{slot.namespace}/{slot.allocation} {slot.device} is billed {billed:.1f} s, was held {least:.1f} to "
-            f"{most:.1f} s ({len(intervals)} intervals, {guesses} estimated bounds)"
+            f"{most:.1f} s: billed {'; '.join(map(told, intervals))}; seen {holds}"
         )
 
 
