@@ -165,6 +165,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 # neither header is believed. BEHIND_PROXY=1, the earlier name, counts as one.
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", int(env.boolean("BEHIND_PROXY", False)))
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+FORCE_SCRIPT_NAME = ""  # the portal is at the root of its host, whatever a header SCRIPT_NAME says
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"

@@ -3,26 +3,20 @@
 import contextlib
 import http.client
 import json
-import os
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import repeat
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from django.conf import settings
-from django.db import connection
 from django.test import Client
 
 from portal.tenants import services
 from portal.tenants.models import Scope
-from tests.services import free_port
 from tests.support.people import person
+from tests.support.web_process import web_process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATH = "/api/v1/projects/vision-train"
@@ -31,30 +25,8 @@ CLOSED = (BrokenPipeError, ConnectionResetError)
 
 @pytest.fixture(scope="module")
 def server(django_db_setup: None) -> Iterator[int]:
-    """Run gunicorn with the portal on the test database, as `deploy.local` does; yield its port."""
-    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}")
-    port = free_port()
-    command = ("gunicorn.app.wsgiapp", "portal.wsgi", f"--bind=127.0.0.1:{port}", "--workers=1", "--threads=4")
-    environ = {**os.environ, "DATABASE_URL": urlunsplit(database)}
-    with subprocess.Popen([sys.executable, "-m", *command], env=environ, stderr=subprocess.DEVNULL) as process:
-        try:
-            _until_it_answers(port)
-            yield port
-        finally:
-            process.terminate()
-
-
-def _until_it_answers(port: int) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+    with web_process() as port:
+        yield port
 
 
 @pytest.fixture
