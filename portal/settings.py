@@ -146,7 +146,7 @@ PASSWORD_HASHES_AT_ONCE = env.integer("PASSWORD_HASHES_AT_ONCE", 1)
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-]
+] + [{"NAME": "portal.tenants.password_changes.EndsTokens"}]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
