@@ -1,7 +1,7 @@
 """Bodies without a declared length, as `Transfer-Encoding: chunked` has them.
 
 Django reads what CONTENT_LENGTH declares and takes a body without it for empty, so a field in a chunked body counts for
-nothing. The length is therefore declared before Django sees the request. `portal.http.middleware.body_limit`
+nothing. The length is therefore declared before Django sees the request. `portal.http.middleware.check_body`
 refuses what is above the limit, and what a server passes on in chunks without an end that can be seen.
 """
 
@@ -13,6 +13,7 @@ from wsgiref.types import InputStream, StartResponse, WSGIApplication, WSGIEnvir
 from django.http import JsonResponse
 
 from portal.core.errors import Malformed
+from portal.http import content_type
 
 BLOCK_BYTES = 64 * 1024
 
@@ -25,7 +26,8 @@ def declare_length(application: WSGIApplication, limit: int) -> WSGIApplication:
     """
 
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ.get("CONTENT_LENGTH") or not environ.get("wsgi.input_terminated"):
+        has_length = environ.get("CONTENT_LENGTH") or not environ.get("wsgi.input_terminated")
+        if has_length or content_type.REFUSED in environ:
             return application(environ, start_response)
         try:
             body = _read(environ["wsgi.input"], limit + 1)
@@ -50,6 +52,7 @@ def _read(stream: InputStream, most: int) -> bytes:
 
 def _refuse(start_response: StartResponse) -> Iterable[bytes]:
     problem = Malformed("The chunks of the body are broken, or the last one is missing.", hint="Send the body again.")
-    answer: Any = JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
+    kind, headers = "application/problem+json", {"Cache-Control": "private, no-store"}
+    answer: Any = JsonResponse(problem.document(), status=problem.status, headers=headers, content_type=kind)
     start_response(f"{problem.status} {answer.reason_phrase}", list(answer.items()))
     return [answer.content]

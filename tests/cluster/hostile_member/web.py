@@ -18,6 +18,7 @@ from deploy.local.runner import Local
 from tests.support.cluster.waiting import eventually
 
 NOT_AS_IN_PRODUCTION = (
+    "ANONYMOUS_PROCESSOR_SECONDS_PER_MINUTE",
     "API_REQUESTS_PER_MINUTE",
     "PAGE_REQUESTS_PER_MINUTE",
     "PROCESSOR_SECONDS_PER_MINUTE",
