@@ -72,22 +72,13 @@ def multipart(text: str) -> object:
 
 
 def packets(text: str) -> object:
-    from portal.server.arrival import Arrival
+    from portal.server.worker import Parser as RequestParser
+    from portal.server.worker import adjustments
 
-    arrival = Arrival(BODY)
+    arrived = RequestParser(adjustments())
     for begin in range(0, len(text), 512):
-        arrival.add(text[begin : begin + 512].encode())
-    return arrival
-
-
-def by_gunicorn(text: str) -> object:
-    from gunicorn import http
-    from gunicorn.config import Config
-
-    from portal.server.worker import _blocks
-
-    arrival: Any = packets(text)
-    return next(http.get_parser(Config(), _blocks(arrival.request), ("127.0.0.1", 1))).body.read()
+        arrived.received(text[begin : begin + 512].encode())
+    return arrived
 
 
 def json_body(text: str) -> object:
@@ -160,29 +151,18 @@ HEAD = "GET / HTTP/1.1\r\n"
 PART = '--b\r\nContent-Disposition: form-data; name="a"\r\n'
 PARSERS = (
     Parser(
-        "where a request ends",
-        ("portal.server.arrival",),
-        *(STRANGER, BODY, "32 KiB of head, 1 MiB of body, 16384 chunks; 20 s"),
+        "request line, header fields and chunks",
+        ("portal.server.worker",),
+        *(STRANGER, BODY, "4094 bytes of line, 32 KiB of head, 4 MiB of body; 20 s"),
         packets,
         (
             repeat("x", HEAD),
             repeat("x: y\r\n", HEAD),
+            repeat("a: " + "x" * 8000 + "\r\n", HEAD),
             repeat("1\r\nx\r\n", CHUNKED),
             repeat(";", CHUNKED + "1"),
             repeat("x: y\r\n", CHUNKED + "0\r\n"),
             repeat("x", "POST / HTTP/1.1\r\nContent-Length: 1048000\r\n\r\n"),
-        ),
-    ),
-    Parser(
-        "request line, header fields and chunks",
-        ("portal.http.chunked",),
-        *(STRANGER, BODY, "what has arrived; gunicorn: 4094 bytes of line, 100 fields of 8190 bytes"),
-        by_gunicorn,
-        (
-            lambda size: HEAD + "x: y\r\n" * 99 + "\r\n",
-            lambda size: HEAD + f"a: {'x' * 8000}\r\n" * 7 + "\r\n",
-            lambda size: CHUNKED + "1\r\nx\r\n" * min(16_000, size // 6) + "0\r\n\r\n",
-            lambda size: CHUNKED + f"{size // 2:x}\r\n" + "x" * (size // 2) + "\r\n0\r\n\r\n",
         ),
     ),
     Parser(

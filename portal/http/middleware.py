@@ -68,8 +68,8 @@ def address(request: HttpRequest) -> str:
 
 def check_body(get_response: GetResponse) -> GetResponse:
     """Refuse, before it is read, a body that is not text in UTF-8; one above `BODY_LIMIT_BYTES`, or of a sign-in above
-    `SIGN_IN_LIMIT_BYTES`, by its declared length; and one that is still chunked (`portal.http.chunked`), which Django
-    would take for empty.
+    `SIGN_IN_LIMIT_BYTES`, by its declared length; and one in chunks, which Django would take for empty if the
+    server hands it on so.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

@@ -3,16 +3,9 @@
 https://docs.gunicorn.org/en/stable/settings.html says what each means.
 """
 
-from typing import Any
-
 worker_class = "portal.server.worker.Worker"
 workers = 2
 threads = 16
 keepalive = 75  # longer than the proxy keeps idle connections (nginx: 60 s), or it uses one that is being closed
 worker_connections = 500  # of each worker; below what a process may open
 control_socket_disable = True  # it would be one for all portals of a user
-
-# What a header says of proxies is for `TRUSTED_PROXIES` alone to believe. Gunicorn would believe anyone on this host.
-forwarded_allow_ips = ""
-secure_scheme_headers: dict[str, Any] = {}
-forwarder_headers = ""

@@ -1,12 +1,12 @@
 """A web process of the portal on the test database, started as `deploy.local` and installs start it."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from urllib.parse import urlsplit, urlunsplit
 
 from django.db import connection
@@ -34,11 +34,13 @@ def web_process(*options: str) -> Iterator[int]:
 def _until_it_answers(port: int) -> None:
     deadline = time.monotonic() + 60
     while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+        with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as wire:
+            try:
+                wire.request("GET", "/livez")
+                wire.getresponse().read()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
