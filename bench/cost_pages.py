@@ -67,12 +67,15 @@ def measure() -> dict[str, Any] | None:
                 browser.close()
 
 
+CONFIG = "--config=python:portal.server.config"
+
+
 @contextmanager
 def _server(folder: str) -> Iterator[str]:
     """Run gunicorn on this database as `deploy.local` does, with few threads, so that all have connected soon."""
     database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}")
     address = f"127.0.0.1:{free_port()}"
-    words = ("gunicorn.app.wsgiapp", "bench.kept_pages", f"--bind={address}", "--threads=2", "--keep-alive=75")
+    words = ("gunicorn.app.wsgiapp", "bench.kept_pages", f"--bind={address}", "--workers=1", "--threads=2", CONFIG)
     environ = {**os.environ, "DATABASE_URL": urlunsplit(database), KEPT: folder}
     with subprocess.Popen([sys.executable, "-m", *words], env=environ, stderr=subprocess.DEVNULL) as process:
         try:

@@ -15,6 +15,7 @@ from allocations.requests import services
 from portal.http import idempotency
 from portal.http.idempotency import Reply
 from portal.tenants.models import User
+from portal.tenants.repeated_requests import idempotent_reply
 
 SALT = "frontend.form_idempotency"
 ROUTE = "POST /request"
@@ -36,7 +37,7 @@ def valid_key(key: str) -> str:
 def act_once(user: User, route: str, key: str, content: Any, act: Callable[[], str]) -> str:
     """Return what ``act`` says; the form with this key and content acts once. Raises what ``act`` raises."""
     sent = idempotency.digest_of([key, content])
-    reply = idempotency.idempotent_reply(user.pk, route, sent, content, lambda: Reply(200, act()), waits=True)
+    reply = idempotent_reply(user, route, sent, content, lambda: Reply(200, act()), waits=True)
     return str(reply.body)
 
 
@@ -50,5 +51,5 @@ def idempotent_request(user: User, spec: AllocationRequest, key: str) -> tuple[U
         return Reply(201, str(services.request(user, spec).pk))
 
     sent = idempotency.digest_of([key, content])
-    reply = idempotency.idempotent_reply(user.pk, ROUTE, sent, content, effect, waits=True)
+    reply = idempotent_reply(user, ROUTE, sent, content, effect, waits=True)
     return UUID(reply.body), reply.is_replayed

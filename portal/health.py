@@ -1,8 +1,10 @@
 """The probes /livez and /readyz, and /metrics."""
 
 import hmac
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 from django.conf import settings
@@ -26,6 +28,7 @@ from portal.workqueue import queue as workqueue
 
 EXPECTED = ("worker", "watcher")
 OK = "ok"
+LOOK_EVERY_S = 1.0
 
 
 @require_safe
@@ -39,14 +42,33 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """Return 503 without the database or its migrations, else 200.
 
     `status` is `ready`, or `degraded` while Redis, worker or watcher are silent or etcd is nearly full: the portal then
-    serves pages and accepts requests, but allocations may not proceed.
+    serves pages and accepts requests, but allocations may not proceed. Looked at once in `LOOK_EVERY_S`, whoever asks.
     """
+    global _readiness
+    if time.monotonic() >= _readiness.until:
+        _readiness = _look()
+    return JsonResponse(_readiness.document, status=200 if _readiness.serving else 503)
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """What /readyz answers, and until when."""
+
+    serving: bool
+    document: dict[str, Any]
+    until: float
+
+
+def _look() -> Readiness:
     vital = database_checks()
     serving = all(value == OK for value in vital.values())
     checks = vital | (working_checks() if serving else {})
     ready = all(value == OK for value in checks.values())
     status = "ready" if ready else "degraded" if serving else "unready"
-    return JsonResponse({"status": status, "checks": checks}, status=200 if serving else 503)
+    return Readiness(serving, {"status": status, "checks": checks}, time.monotonic() + LOOK_EVERY_S)
+
+
+_readiness = Readiness(False, {}, 0.0)
 
 
 @require_safe

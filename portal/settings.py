@@ -97,16 +97,17 @@ INSTALLED_APPS = [
     "frontend",
 ]
 MIDDLEWARE = [
+    "portal.http.middleware.keep_nothing",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
     "portal.http.early_refusals.refuse_early",
-    "portal.http.person_limits.limit_person",
+    "portal.http.person_limits.limit_client",
     "portal.http.own_writes.note_own_writes",
     "portal.http.compression.compress_for_tokens",
     "portal.http.rate_limit_fields.rate_limit_fields",
     "portal.http.middleware.record_channel",
-    "portal.http.middleware.body_limit",
+    "portal.http.middleware.check_body",
     "portal.http.middleware.AnswerBusy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -146,7 +147,7 @@ PASSWORD_HASHES_AT_ONCE = env.integer("PASSWORD_HASHES_AT_ONCE", 1)
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-]
+] + [{"NAME": "portal.tenants.password_changes.EndsTokens"}]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
@@ -165,6 +166,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 # neither header is believed. BEHIND_PROXY=1, the earlier name, counts as one.
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", int(env.boolean("BEHIND_PROXY", False)))
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+FORCE_SCRIPT_NAME = ""  # the portal is at the root of its host, whatever a header SCRIPT_NAME says
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
@@ -225,6 +227,8 @@ FLEET_MAX_AGE_S = env.integer("FLEET_MAX_AGE_S", 1)  # of what is free, on pages
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
 PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 6)  # per person, REST and pages together
+# Per address, of requests of whoever is not signed in. People of one office share an address, and its sign-in page.
+ANONYMOUS_PROCESSOR_SECONDS_PER_MINUTE = env.integer("ANONYMOUS_PROCESSOR_SECONDS_PER_MINUTE", 6)
 # Per person, in each web process; eight times as many more wait. Keep nine times this below the threads of a process.
 PERSON_REQUESTS_AT_ONCE = env.integer("PERSON_REQUESTS_AT_ONCE", 1)
 SPECTACULAR_SETTINGS = {

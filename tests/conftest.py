@@ -13,6 +13,7 @@ from django.conf import settings as django_settings
 from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
+from portal import health
 from portal.core import threads
 from portal.http import counters, early_refusals
 from portal.tenants import services
@@ -62,6 +63,7 @@ def watched() -> Iterator[None]:
     """
     middleware = ["tests.support.api_contract.watch", *django_settings.MIDDLEWARE]
     threads.keep_what_is_loaded()
+    health.LOOK_EVERY_S = 0
     with override_settings(MIDDLEWARE=middleware, FLEET_MAX_AGE_S=0, **CHEAP):
         yield
 

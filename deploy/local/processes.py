@@ -104,9 +104,7 @@ def portal(home: Home) -> tuple[Row, ...]:
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")
     grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
-    port = f"--bind=127.0.0.1:{home.ports['web']}"
-    # Its control socket would be outside this home, and one for all portals of a user.
-    wsgi = ("portal.wsgi", port, "--workers=2", "--threads=16", "--keep-alive=75", "--no-control-socket")
+    wsgi = ("portal.wsgi", "--config=python:portal.server.config", f"--bind=127.0.0.1:{home.ports['web']}")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     days = os.environ.get("HISTORY")
     history = (Row("history", _python(*history_command(days)), None, ("seed-quotas",), env=env),) if days else ()

@@ -172,6 +172,14 @@ class TooLarge(Problem):
     title = "The body is too large"
 
 
+class UnsupportedMediaType(Problem):
+    """415: the body is of a kind or in an encoding that is not read."""
+
+    status = 415
+    reason = "unsupported_media_type"
+    title = "Unsupported media type"
+
+
 class Busy(Problem):
     """503: a lock or slot is taken; the same request succeeds a little later."""
 

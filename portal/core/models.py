@@ -98,6 +98,7 @@ class IdempotentReply(models.Model):
     status = models.PositiveSmallIntegerField()
     body = models.JSONField()
     headers = models.JSONField(default=dict, help_text="Those that are sent again, such as Location.")
+    asked = models.JSONField(default=list, help_text="Permissions that its effect required: action, team, owner.")
     created_at = models.DateTimeField(db_index=True)
 
     class Meta:

@@ -20,7 +20,7 @@ MIN_BYTES = 500
 BROTLI_QUALITY = 4
 """Smaller than gzip in about its time; the default of 11 is meant for files that are compressed once."""
 TYPES = ("application/json", "application/jsonl", "application/vnd.oai.openapi", "text/csv")
-_ENCODING = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*", re.ASCII)
+_ENCODING = re.compile(r"\s*+([\w*-]++)\s*+(?:;\s*+q\s*+=\s*+([01](?:\.\d{0,3})?)\s*+)?", re.ASCII)
 
 
 def compress_for_tokens(get_response: GetResponse) -> GetResponse:
@@ -55,6 +55,13 @@ def preferred(accepted: str) -> str:
     return best if offered[best] else ""
 
 
+def encoded(content: bytes, encoding: str) -> bytes:
+    """Return the content compressed by br or gzip, or as it is if that is ""."""
+    if encoding == "br":
+        return bytes(brotli.compress(content, quality=BROTLI_QUALITY))
+    return compress_string(content) if encoding else content
+
+
 def _may_be_compressed(request: HttpRequest, response: Any) -> bool:
     is_ours = request.path.startswith("/api/") and response.get("Content-Type", "").startswith(TYPES)
     has_token = request.headers.get("Authorization", "").lower().startswith("bearer ")
@@ -70,10 +77,7 @@ def _compress(response: HttpResponse | StreamingHttpResponse, encoding: str) -> 
         response.streaming_content = _brotli_parts(parts) if encoding == "br" else compress_sequence(parts)
         del response["Content-Length"]
     else:
-        whole = response.content
-        response.content = (
-            brotli.compress(whole, quality=BROTLI_QUALITY) if encoding == "br" else compress_string(whole)
-        )
+        response.content = encoded(response.content, encoding)
         response["Content-Length"] = str(len(response.content))
     response["Content-Encoding"] = encoding
 

@@ -106,13 +106,14 @@ class Mark(NamedTuple):
     seconds: int
 
 
-def add(name: str, amount: int, window_s: int, mark: Mark | None = None) -> None:
-    """Add `amount` to what `name` was counted in this window, and set the mark, in one round trip; without Redis
-    nothing is counted or marked.
+def add(name: str, amount: int, window_s: int, mark: Mark | None = None) -> tuple[int, int]:
+    """Add `amount` to what `name` was counted in this window, and set the mark, in one round trip. Return what it is
+    now, and the seconds until the next window; without Redis nothing is counted or marked, and it is 0.
     """
-    key, _ = _window(name, window_s)
+    key, left_s = _window(name, window_s)
     with suppress(Unavailable):
-        _run(lambda store: _increment(store, key, amount, window_s, mark))
+        return _run(lambda store: _increment(store, key, amount, window_s, mark)), left_s
+    return 0, left_s
 
 
 def hit(name: str, limit: int) -> int:

@@ -14,11 +14,11 @@ from threading import Lock
 from typing import NoReturn
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve, reverse
 
 from portal.core.errors import TooManyRequests
-from portal.http import address_limits
+from portal.http import address_limits, middleware
 
 PATIENCE = 5
 REMEMBERED = 10_000
@@ -67,7 +67,9 @@ def refuse_early(get_response: Callable[[HttpRequest], HttpResponse]) -> Callabl
     def answer(request: HttpRequest) -> HttpResponse:
         found = _found(request) if _refusals else None
         wait_s = found.until - int(time.time()) if found else 0
-        return _refusal(request, found.detail, wait_s) if found and wait_s > 0 else get_response(request)
+        if found and wait_s > 0:
+            return middleware.refusal(request, TooManyRequests(found.detail, wait_s))
+        return get_response(request)
 
     return answer
 
@@ -106,13 +108,3 @@ def _is_limited_page(request: HttpRequest) -> bool:
         return hasattr(resolve(request.path_info).func, IS_LIMITED)
     except Resolver404:
         return False
-
-
-def _refusal(request: HttpRequest, detail: str, wait_s: int) -> HttpResponse:
-    problem = TooManyRequests(detail, wait_s)
-    headers = {"Retry-After": str(wait_s)}
-    if _is_rest(request):
-        body = problem.document()
-        return JsonResponse(body, status=problem.status, headers=headers, content_type="application/problem+json")
-    text = f"{problem.detail} {problem.hint}\n"
-    return HttpResponse(text, status=problem.status, headers=headers, content_type="text/plain; charset=utf-8")

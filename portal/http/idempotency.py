@@ -7,6 +7,7 @@ nothing and may be repeated. Keys belong to one person and route and are kept fo
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -46,13 +47,32 @@ class Reply:
     is_replayed: bool = False
 
 
+@dataclass(frozen=True)
+class Permission:
+    """What tells whether a person may still have a reply: `noting` yields a list of what the block requires of
+    permission, and `require_again` raises unless the person still has it.
+    """
+
+    noting: Callable[[], AbstractContextManager[list[Any]]]
+    require_again: Callable[[list[Any]], None]
+
+
 def idempotent_reply(
-    user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, sent: Any = None, waits: bool = False
+    user: int,
+    route: str,
+    key: str,
+    content: Any,
+    effect: Callable[[], Reply],
+    *,
+    permission: Permission,
+    sent: Any = None,
+    waits: bool = False,
 ) -> Reply:
     """Return the reply of `effect`, which is called only for the first request with this key.
 
     `content` is what the body means: raises KeyReused for a key that was used with another one. `sent` is the body as
-    it came, whose digest replies of earlier versions have. While the first request runs, the second is InProgress, or
+    it came, whose digest replies of earlier versions have. Raises what `permission` raises for a stored reply that the
+    person may no longer have. While the first request runs, the second is InProgress, or
     with `waits` gets the first one's reply.
     """
     name = {"user_id": user, "route": route, "key": key}
@@ -63,11 +83,13 @@ def idempotent_reply(
         if stored is not None:
             if stored.body_digest not in (digest, digest_of(sent)):
                 raise KeyReused("This key was used with another body.", hint="Use a new key for a new request.")
+            permission.require_again(stored.asked)
             return Reply(stored.status, stored.body, stored.headers, is_replayed=True)
-        reply = effect()
+        with permission.noting() as asked:
+            reply = effect()
         if reply.status < 400:
             shown = {"status": reply.status, "body": reply.body, "headers": dict(reply.headers)}
-            IdempotentReply.objects.create(**name, **shown, body_digest=digest, created_at=clock.now())
+            IdempotentReply.objects.create(**name, **shown, body_digest=digest, asked=asked, created_at=clock.now())
         return reply
 
 

@@ -10,9 +10,12 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from portal.audit import context
 from portal.core.errors import Busy, LengthRequired, Malformed, Problem, TooLarge
-from portal.http import client_address
+from portal.http import client_address, content_type
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
+SIGN_IN = ("/login", "/admin/login/")
+SIGN_IN_LIMIT_BYTES = 8 * 1024
+"""A name, a password, and where to go next."""
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -27,6 +30,17 @@ def request_id(get_response: GetResponse) -> GetResponse:
         structlog.contextvars.bind_contextvars(request_id=id_)
         response = get_response(request)
         response["X-Request-ID"] = id_
+        return response
+
+    return middleware
+
+
+def keep_nothing(get_response: GetResponse) -> GetResponse:
+    """Have no cache keep an answer that does not say how it may be kept, errors included: most tell of one person."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response.setdefault("Cache-Control", "private, no-store")
         return response
 
     return middleware
@@ -52,24 +66,36 @@ def address(request: HttpRequest) -> str:
     )
 
 
-def body_limit(get_response: GetResponse) -> GetResponse:
-    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before it is read; and a body that is still
-    chunked (`portal.http.chunked`), which Django would take for empty.
+def check_body(get_response: GetResponse) -> GetResponse:
+    """Refuse, before it is read, a body that is not text in UTF-8; one above `BODY_LIMIT_BYTES`, or of a sign-in above
+    `SIGN_IN_LIMIT_BYTES`, by its declared length; and one in chunks, which Django would take for empty if the
+    server hands it on so.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         problem = _body_problem(request)
-        if problem is None:
-            return get_response(request)
-        return JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
+        return get_response(request) if problem is None else refusal(request, problem)
 
     return middleware
 
 
+def refusal(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return the answer for a request that no view sees: problem details under /api, a line of text elsewhere."""
+    headers = {"Retry-After": str(problem.retry_after_s)} if isinstance(problem, Busy) else {}
+    if request.path.startswith("/api/"):
+        kind = "application/problem+json"
+        return JsonResponse(problem.document(), status=problem.status, headers=headers, content_type=kind)
+    words = f"{problem.detail} {problem.hint}\n"
+    return HttpResponse(words, status=problem.status, headers=headers, content_type="text/plain; charset=utf-8")
+
+
 def _body_problem(request: HttpRequest) -> Problem | None:
+    if content_type.REFUSED in request.META or not content_type.is_utf8(request.META.get("CONTENT_TYPE", "")):
+        return content_type.problem()
     length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
-        return TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
+    most = SIGN_IN_LIMIT_BYTES if request.path in SIGN_IN else settings.BODY_LIMIT_BYTES
+    if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > most:
+        return TooLarge(f"The body is larger than {most} bytes.", hint="Send less.")
     if "HTTP_TRANSFER_ENCODING" not in request.META:
         return None
     if request.META.get("CONTENT_LENGTH"):
@@ -89,11 +115,7 @@ class AnswerBusy:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not isinstance(error, Busy):
-            return None
-        words = f"{error.detail} {error.hint}\n"
-        headers = {"Retry-After": str(error.retry_after_s)}
-        return HttpResponse(words, content_type="text/plain", status=error.status, headers=headers)
+        return refusal(request, error) if isinstance(error, Busy) else None
 
 
 def log_user(get_response: GetResponse) -> GetResponse:

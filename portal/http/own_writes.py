@@ -14,7 +14,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 def note_own_writes(get_response: GetResponse) -> GetResponse:
-    """Have `limit_person` note who wrote, with their processor time, before they have the answer."""
+    """Have `limit_client` note who wrote, with their processor time, before they have the answer."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)

@@ -1,7 +1,8 @@
 """Limits how many requests of one person run at once, and how much processor time they take.
 
 Requests differ a hundredfold in cost, so a limit on their number alone lets one person keep every web process busy.
-GitHub limits its REST API in both ways too (docs.github.com, "Rate limits for the REST API").
+GitHub limits its REST API in both ways too (docs.github.com, "Rate limits for the REST API"). Whoever is not signed in
+has a limit of processor time by address.
 """
 
 import time
@@ -12,12 +13,15 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from portal.core.errors import TooManyRequests
 from portal.core.slots import Slots
-from portal.http import counters, early_refusals
+from portal.http import address_limits, counters, early_refusals
+from portal.http.middleware import refusal
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 WINDOW_S = 30
@@ -28,6 +32,10 @@ PERSON, SLOT, WAIT, MARK = "PERSON", "PERSON_SLOT", "PERSON_WAIT_S", "PERSON_MAR
 """In `request.META`: the id of the person whose request it is, once that is known, what is open until it ends, for how
 many seconds the person has to wait, if that was read already, and what is to be marked with the processor time.
 """
+PROBES = ("/livez", "/readyz")
+"""Asked by kubelet and load balancers, whatever others at their address do. They take little."""
+_exhausted: dict[str, int] = {}
+"""Until when networks have used up their processor time, in seconds since the epoch, as this process has seen."""
 _slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
 _lock = Lock()
 
@@ -54,26 +62,49 @@ def admit(request: HttpRequest, person: int) -> None:
         early_refusals.refuse(request, f"Your requests took more than {seconds}.", wait_s)
     try:
         request.META[SLOT].enter_context(_slots_of(person).one())
-    except TooManyRequests as refusal:
-        early_refusals.remember(request, refusal.detail, refusal.retry_after_s)
+    except TooManyRequests as refused:
+        early_refusals.remember(request, refused.detail, refused.retry_after_s)
         raise
 
 
-def limit_person(get_response: GetResponse) -> GetResponse:
-    """Free the person's slot when the request ends, and count its processor time and that of a streamed answer."""
+def limit_client(get_response: GetResponse) -> GetResponse:
+    """Free the person's slot when the request ends, and count its processor time and that of a streamed answer, for the
+    person or else for the address. 429 for whoever is not signed in, if the address has used up its processor time.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.path in PROBES:
+            return get_response(request)
         start = time.thread_time()
+        if _exhausted and (wait_s := _exhausted_s(request)) and not _is_signed_in(request):
+            seconds = f"{_anonymous_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
+            words = f"Requests from your address, of people who are not signed in, took more than {seconds}."
+            return refusal(request, TooManyRequests(words, wait_s))
         with ExitStack() as request.META[SLOT]:
             response = get_response(request)
-            person = request.META.get(PERSON)
-        if person is not None:
-            _count(person, start, request.META.get(MARK))
-        if person is not None and isinstance(response, StreamingHttpResponse):
-            response.streaming_content = _counted(person, iter(response))
+            person = request.META.get(PERSON) or getattr(getattr(request, "user", None), "pk", None)
+        client = person or address_limits.network(request)
+        _count(client, start, request.META.get(MARK))
+        if isinstance(response, StreamingHttpResponse):
+            response.streaming_content = _counted(client, iter(response))
         return response
 
     return middleware
+
+
+def _exhausted_s(request: HttpRequest) -> int:
+    """Return for how many seconds nobody at the address of the request is answered who is not signed in."""
+    return max(0, _exhausted.get(address_limits.network(request), 0) - int(time.time()))
+
+
+def _is_signed_in(request: HttpRequest) -> bool:
+    """Return whether a session exists, in one query, or a token was sent: those that are wrong are limited by number
+    (`WRONG_TOKENS_PER_MINUTE`).
+    """
+    if "Authorization" in request.headers:
+        return True
+    key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    return bool(key) and SESSION_KEY in SessionStore(key)
 
 
 def _slots_of(person: int) -> Slots:
@@ -87,21 +118,32 @@ def _busy() -> TooManyRequests:
     return TooManyRequests("Too many of your requests run at this moment.", 1)
 
 
-def _counted(person: int, content: Iterator[Any]) -> Iterator[Any]:
+def _counted(client: int | str, content: Iterator[Any]) -> Iterator[Any]:
     """Yield the parts of an answer; what making each of them takes is counted."""
     start = time.thread_time()
     for part in content:
-        _count(person, start)
+        _count(client, start)
         yield part
         start = time.thread_time()
 
 
-def _count(person: int, start: float, mark: counters.Mark | None = None) -> None:
-    counters.add(_name(person), round((time.thread_time() - start) * 1000), WINDOW_S, mark)
+def _count(client: int | str, start: float, mark: counters.Mark | None = None) -> None:
+    """Count processor time of a person, or of a network; note a network that has used up its limit."""
+    spent_ms, left_s = counters.add(_name(client), round((time.thread_time() - start) * 1000), WINDOW_S, mark)
+    if isinstance(client, str) and spent_ms >= _anonymous_limit_ms():
+        with _lock:
+            _exhausted.pop(client, None)
+            _exhausted[client] = int(time.time()) + left_s
+            if len(_exhausted) > early_refusals.REMEMBERED:
+                del _exhausted[next(iter(_exhausted))]
 
 
-def _name(person: int) -> str:
-    return f"processor-ms:{person}"
+def _name(client: int | str) -> str:
+    return f"processor-ms:{client}"
+
+
+def _anonymous_limit_ms() -> int:
+    return int(settings.ANONYMOUS_PROCESSOR_SECONDS_PER_MINUTE * 1000 * WINDOW_S // 60)
 
 
 def _limit_ms() -> int:

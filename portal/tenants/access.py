@@ -8,7 +8,9 @@ Roles of a person towards a team:
 A team in which a person has no role is not visible to that person: the answer is then 404, not 403.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -84,6 +86,7 @@ def require(user: Person, action: str, team: Team | None, owner: User | None = N
     Functions that change something call this first, and those that find what a person may edit; a view does not. A
     sufficient platform role takes no query.
     """
+    _note(action, team.pk if team else None, owner.pk if owner else None)
     if PERMISSIONS[action] & roles(user, None):
         return
     _require(roles(user, team, owner), action, is_of_team=team is not None)
@@ -110,12 +113,45 @@ class Permissions:
 
     def require(self, action: str, team_id: int, owner_id: int | None = None) -> None:
         """Raise what `access.require` raises."""
+        _note(action, team_id, owner_id)
         _require(self._roles(team_id, owner_id), action, is_of_team=True)
 
     def _roles(self, team_id: int, owner_id: int | None) -> frozenset[str]:
         if not isinstance(self.user, User) or not self.user.is_active:
             return frozenset()
         return _held(self.user, self.role_in.get(team_id, ""), owner_id)
+
+
+Asked = tuple[str, int | None, int | None]
+"""A permission that was required: the action, and the ids of team and owner."""
+_noted: ContextVar[list[Asked] | None] = ContextVar("permissions that were required", default=None)
+
+
+def _note(*asked: *Asked) -> None:
+    noted = _noted.get()
+    if noted is not None and asked not in noted:
+        noted.append(asked)
+
+
+@contextmanager
+def noting() -> Iterator[list[Asked]]:
+    """Note which permissions are required within the block, so that they can be required again."""
+    noted: list[Asked] = []
+    before = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(before)
+
+
+def require_again(user: Person, asked: Sequence[Asked]) -> None:
+    """Raise what `require` raises, unless the person still has the permissions."""
+    permissions = permissions_of(user) if asked else None
+    for action, team_id, owner_id in asked:
+        if permissions and team_id is not None:
+            permissions.require(action, team_id, owner_id)
+        else:
+            require(user, action, None)
 
 
 def permissions_of(user: Person) -> Permissions:

@@ -141,6 +141,7 @@ def set_password(user: User, password: str, *, actor: str = SYSTEM) -> None:
 
 def password_was_set(user: User, *, actor: str) -> None:
     audit(actor, "user.set_password", user.username)
+    revoke_tokens(user, actor=actor)
 
 
 def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> None:
@@ -150,6 +151,8 @@ def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> N
         user.save()
         fields = [field.name for field in User._meta.concrete_fields if field.name in {*changed} - {"password"}]
         before = {name: getattr(known, name) for name in fields} if known else None
+        if not user.is_active:
+            revoke_tokens(user, actor=actor)
         audit(actor, "user.save", user.username, before=before, after={name: getattr(user, name) for name in fields})
         for team in Team.objects.filter(memberships__user=user):
             _enqueue_people(team)
@@ -245,6 +248,13 @@ def revoke_token(user: User, token_id: int, *, actor: str = SYSTEM) -> None:
             for token in family:
                 _revoke(user, token, actor)
             family = list(ApiToken.objects.select_for_update().filter(parent__in=family).order_by("pk"))
+
+
+def revoke_tokens(user: User, *, actor: str = SYSTEM) -> None:
+    """Revoke all tokens of `user`: whoever had the password may have made or seen one."""
+    with transaction.atomic():
+        for token in ApiToken.objects.select_for_update().filter(user=user, revoked_at=None).order_by("pk"):
+            _revoke(user, token, actor)
 
 
 def _revoke(user: User, row: ApiToken, actor: str) -> None:

@@ -111,3 +111,14 @@ def test_static_files_are_kept_as_brotli_and_gzip_beside_themselves(tmp_path):
     (tmp_path / "app.css").write_text("a { color: black }\n" * 500)
     storage = CompressedManifestStaticFilesStorage(location=tmp_path, base_url="/static/")
     assert {name for _, name in storage.compress_files(["app.css"])} == {"app.css.br", "app.css.gz"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/me", "/api/v1/allocations", "/api/v1/allocations/x", "/api/nothing", "/login"]
+)
+@pytest.mark.parametrize("method", ["get", "post", "delete", "options"])
+def test_no_cache_keeps_an_answer_that_does_not_say_so_itself(member, method, path):
+    for api in (client(member), Client()):
+        kept = getattr(api, method)(path)["Cache-Control"]
+        assert "private" in kept
+        assert "no-store" in kept or "no-cache" in kept

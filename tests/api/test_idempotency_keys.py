@@ -12,6 +12,7 @@ from allocations.models import Allocation
 from portal.core.locks import lock_id
 from portal.core.models import IdempotentReply
 from portal.http.idempotency import digest_of
+from portal.tenants import services
 from tests.support.people import client, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
@@ -34,22 +35,22 @@ def test_every_operation_that_creates_takes_a_key_except_those_that_answer_with_
         assert ("Idempotency-Key" in names) is (path not in SECRETS), path
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("departments", {"slug": "physics", "name": "Physics"}),
-        ("teams", {"slug": "audio", "name": "Audio", "department": "research"}),
-        ("projects", {"slug": "vision-new", "name": "New", "team": "vision"}),
-        ("members", {"team": "vision", "username": "person-new", "role": "member"}),
-        ("invitations", {"team": "vision", "invitee": "ada", "role": "member"}),
-        ("limits", {"project": "vision-train", "nominal": 3}),
-        ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}),
-        ("node-costs", {"flavor": "l40s", "term": "spot", "per": "gpu", "per_hour": "1.5"}),
-        ("bills", {"cluster": "local", "month": "2026-01", "amount": "1000"}),
-        ("shared-costs", {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"}),
-        ("node-terms", {"cluster": "local", "node": "l40s-0", "term": "spot"}),
-    ],
-)
+CREATED_BY_OPERATORS = [
+    ("departments", {"slug": "physics", "name": "Physics"}),
+    ("teams", {"slug": "audio", "name": "Audio", "department": "research"}),
+    ("projects", {"slug": "vision-new", "name": "New", "team": "vision"}),
+    ("members", {"team": "vision", "username": "person-new", "role": "member"}),
+    ("invitations", {"team": "vision", "invitee": "ada", "role": "member"}),
+    ("limits", {"project": "vision-train", "nominal": 3}),
+    ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}),
+    ("node-costs", {"flavor": "l40s", "term": "spot", "per": "gpu", "per_hour": "1.5"}),
+    ("bills", {"cluster": "local", "month": "2026-01", "amount": "1000"}),
+    ("shared-costs", {"name": "network", "month": "2090-01", "amount": "100", "split": "weighted"}),
+    ("node-terms", {"cluster": "local", "node": "l40s-0", "term": "spot"}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), CREATED_BY_OPERATORS)
 def test_a_key_lets_an_operator_create_once(path, body, api):
     new = person()
     body = {**body, "username": new.username} if "username" in body else body
@@ -59,6 +60,35 @@ def test_a_key_lets_an_operator_create_once(path, body, api):
     assert second.json() == first.json()
     assert second["Idempotent-Replayed"] == "true"
     assert second.get("ETag") == first.get("ETag")
+
+
+@pytest.mark.parametrize(("path", "body"), CREATED_BY_OPERATORS)
+def test_who_is_no_operator_any_more_does_not_get_the_answer_again(path, body, api):
+    new, operator = person(), person(platform_role="operator")
+    body = {**body, "username": new.username} if "username" in body else body
+    rest = client(operator)
+    assert post(rest, body, f"/api/v1/{path}").status_code == 201
+    operator.platform_role = ""
+    operator.save()
+    refused, fresh = (
+        rest.post(f"/api/v1/{path}", body, format="json", headers={"Idempotency-Key": key}) for key in ("k", "new")
+    )
+    assert (refused.status_code, refused.json()["reason"]) == (fresh.status_code, fresh.json()["reason"])
+    assert refused.status_code in (403, 404)
+
+
+@pytest.mark.parametrize(("role", "status"), [("viewer", 403), (None, 404)])
+def test_who_lost_the_role_in_a_team_does_not_get_the_answer_again(role, status, team, api):
+    user = person(team)
+    rest = client(user)
+    made = post(rest, MINIMAL)
+    extended = post(rest, {"hours": 1}, f"{URL}/{made.json()['id']}/extend")
+    assert (made.status_code, extended.status_code) == (201, 200)
+    services.add_member(team, user, role) if role else services.remove_member(team, user)
+    assert post(rest, MINIMAL).status_code == status
+    assert post(rest, {"hours": 1}, f"{URL}/{made.json()['id']}/extend").status_code == status
+    services.add_member(team, user, "member")
+    assert post(rest, MINIMAL)["Idempotent-Replayed"] == "true"
 
 
 def test_a_secret_is_never_stored(api):

@@ -69,7 +69,7 @@ def test_an_answer_costs_what_it_took_to_make_also_one_that_is_streamed(settings
         person_limits.admit(request, nobody_else)
         return StreamingHttpResponse(parts()) if streams else HttpResponse(b"".join(parts()))
 
-    answer = person_limits.limit_person(view)(request)
+    answer = person_limits.limit_client(view)(request)
     assert b"".join(answer) == b"firstsecond"
     assert counters.wait(f"processor-ms:{nobody_else}", 95, person_limits.WINDOW_S) > 0
 
@@ -85,7 +85,7 @@ def test_of_one_persons_requests_one_runs_eight_wait_and_the_next_is_refused(tea
         return HttpResponse()
 
     def send():
-        answers.append(person_limits.limit_person(lambda request: view(request, busy))(RequestFactory().get("/")))
+        answers.append(person_limits.limit_client(lambda request: view(request, busy))(RequestFactory().get("/")))
 
     first, *waiting = (Thread(target=send) for _ in range(9))
     first.start()
@@ -113,5 +113,5 @@ def test_who_waits_too_long_for_an_own_request_is_refused(team, monkeypatch):
         person_limits.admit(request, busy.pk)
         return client(busy).get("/api/v1/me")
 
-    answer = person_limits.limit_person(view)(RequestFactory().get("/"))
+    answer = person_limits.limit_client(view)(RequestFactory().get("/"))
     assert answer.status_code == 429

@@ -12,7 +12,7 @@ from portal.core import clock
 from portal.core.errors import Invalid
 from portal.core.models import Heartbeat, IdempotentReply
 from portal.http import idempotency
-from portal.http.person_limits import limit_person
+from portal.http.person_limits import limit_client
 from tests.support.people import person
 
 
@@ -32,7 +32,7 @@ def beat(request, started=None, go_on=None):
 def post(user, key, name="a", **options):
     request = APIRequestFactory().post("/beat", {"name": name}, format="json", headers={"Idempotency-Key": key})
     force_authenticate(request, user)
-    return limit_person(lambda request: beat(request, **options))(request)
+    return limit_client(lambda request: beat(request, **options))(request)
 
 
 @pytest.mark.django_db

@@ -28,6 +28,16 @@ def test_readyz_is_ready_when_all_work():
 
 
 @pytest.mark.django_db
+def test_readyz_looks_once_a_second_whoever_asks(monkeypatch, django_assert_num_queries):
+    monkeypatch.setattr(health, "LOOK_EVERY_S", 60)
+    monkeypatch.setattr(health, "_readiness", health.Readiness(False, {}, 0.0))
+    first = Client().get("/readyz")
+    with django_assert_num_queries(0):
+        again = Client().get("/readyz")
+    assert (again.status_code, again.json()) == (first.status_code, first.json())
+
+
+@pytest.mark.django_db
 def test_readyz_is_degraded_when_a_worker_is_silent_or_redis_gone(monkeypatch):
     heartbeat.beat("worker")
 

@@ -11,7 +11,7 @@ from rest_framework.test import APIRequestFactory, force_authenticate
 
 from portal.api.http.problems import as_problem
 from portal.core.errors import Retryable
-from portal.http.person_limits import limit_person
+from portal.http.person_limits import limit_client
 from portal.tenants.models import ApiToken
 from tests.support.people import client, person
 
@@ -25,7 +25,7 @@ def call(error):
 
     request = APIRequestFactory().get("/api/v1/x")
     force_authenticate(request, person())
-    answer = limit_person(view)(request)
+    answer = limit_client(view)(request)
     assert isinstance(answer, Response)
     return answer.render()
 

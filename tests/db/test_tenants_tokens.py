@@ -1,15 +1,22 @@
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.contrib.auth.hashers import make_password
+from django.core.management import call_command
 from django.db import connection
+from django.test import Client
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible
+from portal.core.models import AuditEntry
 from portal.tenants import services, tokens
-from portal.tenants.models import ApiToken
+from portal.tenants.models import ApiToken, User
+from tests.support.pages import browser_of
 from tests.support.people import person
 
 DAY = timedelta(days=1)
+OLD, NEW = "a long enough secret", "quite another long secret"
 pytestmark = pytest.mark.django_db
 
 
@@ -111,3 +118,60 @@ def test_use_is_noted_once_a_minute(django_assert_num_queries):
         with django_assert_num_queries(1):
             tokens.find(secret)
     assert ApiToken.objects.get().last_used_at == row.created_at
+
+
+def by_its_owner(user):
+    words = {"old_password": OLD, "new_password1": NEW, "new_password2": NEW}
+    browser = Client()
+    browser.force_login(user)
+    assert browser.post("/admin/password_change/", words).status_code == 302
+
+
+def by_an_operator(user):
+    words = {"password1": NEW, "password2": NEW, "usable_password": "true"}
+    answer = browser_of(person(platform_role="operator")).post(f"/admin/tenants/user/{user.pk}/password/", words)
+    assert answer.status_code == 302
+
+
+def taken_away(user):
+    words = {"usable_password": "false", "password1": "", "password2": ""}
+    answer = browser_of(person(platform_role="operator")).post(f"/admin/tenants/user/{user.pk}/password/", words)
+    assert answer.status_code == 302
+
+
+def by_the_command_line(user):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("getpass.getpass", lambda **_: NEW)
+        call_command("changepassword", user.username, stdout=StringIO())
+
+
+def by_the_service(user):
+    services.set_password(user, NEW)
+
+
+def leaves(user):
+    user.is_active = False
+    services.save_person(user, ["is_active"])
+    user.is_active = True
+    services.save_person(user, ["is_active"])
+
+
+@pytest.mark.parametrize("end", [by_its_owner, by_an_operator, taken_away, by_the_command_line, by_the_service, leaves])
+def test_tokens_end_with_the_password_and_when_their_owner_leaves(end):
+    user, other = services.create_user("otto", OLD, platform_role="operator"), person()
+    _, secret = services.issue_token(user, "ci", ["read"], DAY)
+    _, of_other = services.issue_token(other, "ci", ["read"], DAY)
+    end(user)
+    assert tokens.find(secret) is None
+    assert tokens.find(of_other) is not None
+    assert AuditEntry.objects.filter(action="token.revoke").count() == 1
+
+
+def test_a_password_that_is_hashed_anew_as_its_owner_signs_in_ends_no_token(settings):
+    settings.PASSWORD_HASHERS = [*settings.PASSWORD_HASHERS, "django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    user = services.create_user("otto", OLD)
+    _, secret = services.issue_token(user, "ci", ["read"], DAY)
+    User.objects.filter(pk=user.pk).update(password=make_password(OLD, hasher="pbkdf2_sha256"))
+    assert Client().post("/login", {"username": "otto", "password": OLD}).status_code == 302
+    assert User.objects.get(pk=user.pk).password.startswith("argon2")
+    assert tokens.find(secret) is not None

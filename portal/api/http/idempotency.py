@@ -1,7 +1,8 @@
 """`Idempotency-Key`: a POST repeated with the same key has its effect once and gets the same answer.
 
 Follows draft-ietf-httpapi-idempotency-key-header-07: 422 for the same key with another body, 409 with Retry-After while
-the first request runs. Bodies are the same if they mean the same: values that are left out count as their defaults.
+the first request runs. Whoever has lost the permission since is refused as for a first request. Bodies are the same if
+they mean the same: values that are left out count as their defaults.
 
 Every POST that creates something takes a key, except those that answer with a secret (`POST /tokens` and
 `POST /credentials`): an answer is stored to be sent again, and a secret is never stored.
@@ -21,7 +22,8 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.strict import Body, read
 from portal.core.errors import Invalid
-from portal.http.idempotency import Reply, idempotent_reply
+from portal.http.idempotency import Reply
+from portal.tenants.repeated_requests import idempotent_reply
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, P], Response]
@@ -64,7 +66,7 @@ def idempotent(
                 return Reply(answer.status_code, json.loads(JSONRenderer().render(answer.data) or b"null"), headers)
 
             route = f"POST {request.path}"
-            reply = idempotent_reply(current_user(request).pk, route, key, content, effect, sent=request.data)
+            reply = idempotent_reply(current_user(request), route, key, content, effect, sent=request.data)
             if answered:
                 return answered[0]
             return Response(reply.body, status=reply.status, headers={**reply.headers, "Idempotent-Replayed": "true"})

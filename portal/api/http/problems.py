@@ -12,7 +12,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.core.errors import Busy, Invalid, Malformed, NotVisible, Problem, Retryable, TooLarge
+from portal.core.errors import Busy, Invalid, Malformed, NotVisible, Problem, Retryable, TooLarge, UnsupportedMediaType
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,6 @@ KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
     (exceptions.PermissionDenied, "role_missing", ""),
     (exceptions.NotFound, "not_found", ""),
     (exceptions.MethodNotAllowed, "method_not_allowed", "The header Allow lists the methods."),
-    (exceptions.UnsupportedMediaType, "unsupported_media_type", "Send Content-Type: application/json."),
     (exceptions.NotAcceptable, "not_acceptable", "Accept application/json."),
     (exceptions.Throttled, "throttled", "Wait as long as Retry-After says."),
 ]
@@ -77,6 +76,8 @@ def as_problem(error: Exception) -> Problem:
             return error
         case exceptions.ValidationError():
             return Invalid(_by_field(error.detail))
+        case exceptions.UnsupportedMediaType():
+            return UnsupportedMediaType(str(error.detail), hint="Send Content-Type: application/json.")
         case exceptions.APIException():
             reason, hint = next(((r, h) for kind, r, h in KNOWN if isinstance(error, kind)), ("error", ""))
             return LibraryProblem(error.status_code, str(error.default_detail), str(error.detail), reason, hint)

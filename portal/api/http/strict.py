@@ -31,11 +31,10 @@ class Parser(JSONParser):
     """A JSON parser that refuses a name that an object has twice, NaN and Infinity, and what is nested too deeply."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
-        encoding = (parser_context or {}).get("encoding") or "utf-8"
         try:
-            text = stream.read().decode(encoding)
-        except (LookupError, UnicodeError) as error:  # hex and the like: not of text
-            raise ParseError(f"The body is not text in {encoding}.") from error
+            text = stream.read().decode()
+        except UnicodeError as error:
+            raise ParseError("The body is not text in UTF-8.") from error
         try:
             return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)
         except json.JSONDecodeError as error:

@@ -16,9 +16,9 @@ from portal.api.schemas.problem_output import ProblemType, Refusals, Schema, by_
 
 ALWAYS = (
     *("invalid", "not_authenticated", "token_invalid", "role_missing", "not_acceptable", "throttled"),
-    *("busy", "cluster_store_full", "internal"),
+    *("busy", "cluster_store_full", "internal", "unsupported_media_type"),
 )
-WITH_BODY = ("malformed", "length_required", "too_large", "unsupported_media_type")
+WITH_BODY = ("malformed", "length_required", "too_large")
 WITH_IF_MATCH = ("if_match_missing", "if_match_stale")
 IN_PROGRESS = "in_progress"
 WITH_KEY = (IN_PROGRESS, "key_reused")

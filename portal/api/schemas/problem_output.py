@@ -23,6 +23,7 @@ KINDS: tuple[type[Problem], ...] = (
     errors.Malformed,
     errors.LengthRequired,
     errors.TooLarge,
+    errors.UnsupportedMediaType,
     errors.TooManyRequests,
     errors.Busy,
     KeyReused,

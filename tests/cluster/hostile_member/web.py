@@ -18,13 +18,12 @@ from deploy.local.runner import Local
 from tests.support.cluster.waiting import eventually
 
 NOT_AS_IN_PRODUCTION = (
+    "ANONYMOUS_PROCESSOR_SECONDS_PER_MINUTE",
     "API_REQUESTS_PER_MINUTE",
     "PAGE_REQUESTS_PER_MINUTE",
     "PROCESSOR_SECONDS_PER_MINUTE",
     "PERSON_REQUESTS_AT_ONCE",
 )
-SIZE = ("--workers=2", "--threads=16", "--keep-alive=75")
-"""As in the README."""
 
 
 @contextmanager
@@ -35,7 +34,7 @@ def serving(local: Local, log: Path) -> Iterator[str]:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         bind = f"--bind=fd://{listening.fileno()}"
         process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn.app.wsgiapp", "portal.wsgi", bind, *SIZE],
+            [sys.executable, "-m", "gunicorn.app.wsgiapp", "portal.wsgi", "--config=python:portal.server.config", bind],
             cwd=REPOSITORY,
             env=env | {"LOG_LEVEL": "INFO"},
             stdout=out,

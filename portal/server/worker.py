@@ -1,0 +1,136 @@
+"""A gunicorn worker whose threads wait for no client: waitress receives requests and sends answers in one loop.
+
+Gunicorn's own threaded worker reads requests and writes answers in its threads, so as many connections as it has
+threads keep everybody out by sending or taking nothing. With waitress a thread gets a request that has arrived whole,
+and leaves its answer behind. Here it also gets deadlines: waitress alone waits as long as a byte comes now and then.
+"""
+
+import time
+from typing import Any
+
+from django.conf import settings
+from gunicorn.errors import ConfigError
+from gunicorn.workers.base import Worker as GunicornWorker
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.server import TcpWSGIServer
+from waitress.task import ThreadedTaskDispatcher
+
+RECEIVE_S = 20.0
+"""For a whole request: a megabyte by a slow mobile line."""
+SEND_S = 60.0
+"""For the client to take something of its answer."""
+LINE_BYTES = 4094
+HEAD_BYTES = 32 * 1024
+"""Request line and header fields."""
+BODIES = 4
+"""A body is received up to so many times the portal's own limit, so that the portal says what the limit is."""
+LEFT_BYTES = 16 * 1024 * 1024
+"""How much of an answer may be left behind; a longer export keeps its thread, for `SEND_S` at most."""
+ROOM = 0.9
+"""The part of all connections that may stay open, so that there is room for new ones."""
+LOOK_S = 1
+
+
+def adjustments(**options: Any) -> Adjustments:
+    """Return waitress' settings."""
+    return Adjustments(
+        cleanup_interval=LOOK_S,
+        clear_untrusted_proxy_headers=False,  # `TRUSTED_PROXIES` decides what counts
+        ident=None,
+        max_request_body_size=BODIES * settings.BODY_LIMIT_BYTES,
+        max_request_header_size=HEAD_BYTES,
+        outbuf_high_watermark=LEFT_BYTES,
+        **options,
+    )
+
+
+class Parser(HTTPRequestParser):
+    """A request as it arrives."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Raise ParsingError too for a long request line, and for two lengths, of which a proxy may have believed the
+        other one.
+        """
+        if header_plus.find(b"\r\n") > LINE_BYTES:
+            raise ParsingError(f"The request line is longer than {LINE_BYTES} bytes")
+        super().parse_header(header_plus)
+        if self.chunked and "CONTENT_LENGTH" in self.headers:
+            raise ParsingError("Content-Length beside Transfer-Encoding")
+
+
+class Channel(HTTPChannel):
+    """A connection. ``began`` is when the request that is being received began, in seconds since the epoch."""
+
+    parser_class = Parser
+    began = 0.0
+
+    def received(self, data: bytes) -> bool:
+        if self.request is None:
+            self.began = time.time()
+        return bool(super().received(data))
+
+    def is_late(self, now: float) -> bool:
+        """Return whether the client has sent its request, or taken its answer, too slowly."""
+        if self.request is not None:
+            return self.began < now - RECEIVE_S
+        return bool(self.total_outbufs_len) and self.last_activity < now - SEND_S
+
+
+class Server(TcpWSGIServer):
+    """A listening socket and its connections."""
+
+    channel_class = Channel
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered."""
+        return any(channel.requests or channel.total_outbufs_len for channel in self.active_channels.values())
+
+    def maintenance(self, now: float) -> None:
+        """Close the connections whose time is over, and of too many those that nothing was heard of for longest."""
+        super().maintenance(now)
+        channels = sorted(self.active_channels.values(), key=lambda channel: channel.last_activity)
+        late = [channel for channel in channels if channel.is_late(now)]
+        waiting = [channel for channel in channels if not channel.requests]
+        excess = max(0, len(channels) - int(ROOM * self.adj.connection_limit))
+        for channel in {*late, *waiting[:excess]}:
+            channel.handle_close()
+
+
+class Worker(GunicornWorker):
+    """Serves gunicorn's listening sockets until it is told to stop; then it finishes the requests that have begun."""
+
+    @classmethod
+    def check_config(cls, cfg: Any, _log: Any) -> None:
+        if cfg.is_ssl:
+            raise ConfigError("This worker speaks plain HTTP. End TLS at a proxy.")
+
+    def run(self) -> None:
+        connections: dict[int, Any] = {}
+        threads = ThreadedTaskDispatcher()
+        threads.set_thread_count(self.cfg.threads)
+        servers = [self._server(listener.sock, connections, threads) for listener in self.sockets]
+        while self.alive:
+            self._look(connections)
+        for server in servers:
+            server.accepting = False
+        deadline = time.monotonic() + self.cfg.graceful_timeout
+        while any(server.is_busy for server in servers) and time.monotonic() < deadline:
+            self._look(connections)
+        threads.shutdown()
+
+    def _server(self, sock: Any, connections: dict[int, Any], threads: ThreadedTaskDispatcher) -> Server:
+        chosen = adjustments(
+            sockets=[sock], channel_timeout=self.cfg.keepalive, connection_limit=self.cfg.worker_connections
+        )
+        info = (sock.family, sock.type, sock.proto, sock.getsockname())
+        return Server(
+            self.wsgi, connections, _sock=sock, dispatcher=threads, adj=chosen, sockinfo=info, bind_socket=False
+        )
+
+    def _look(self, connections: dict[int, Any]) -> None:
+        self.notify()
+        wasyncore.loop(timeout=LOOK_S, use_poll=True, map=connections, count=1)
