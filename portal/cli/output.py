@@ -6,11 +6,11 @@ from functools import wraps
 from typing import Any
 
 import click
-import yaml
 
 from portal.cli import config, jsonpath_template
 from portal.cli.client import Client
 from portal.cli.output_format import Output, output_option
+from portal.yaml_text import to_yaml
 
 Columns = Mapping[str, Callable[[dict[str, Any]], object]]
 """The columns of a table by their heads."""
@@ -37,7 +37,7 @@ def say(client: Client, answer: Any, text: Callable[[], str], named: Named | Non
         case "json":
             click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         case "yaml":
-            click.echo(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True), nl=False)
+            click.echo(to_yaml(answer), nl=False)
         case "jsonpath":
             click.echo(jsonpath_template.render(output.template, answer), nl=False)
         case "name":
