@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from portal.cli import config
-from portal.cli.client import Client
+from portal.cli.client import Client, segment
 from portal.cli.errors import CommandError
 
 MAX_COMPLETIONS = 200
@@ -41,6 +41,14 @@ def find(client: Client, allocation: str) -> str:
         where = ", ".join(f"{row['id']} in {row['project']}" for row in rows)
         raise CommandError(f"Several are named {allocation}: {where}.", reason="ambiguous", hint="Give the id.")
     return str(rows[0]["id"])
+
+
+def projects_exist(client: Client, slugs: str | None) -> None:
+    """Raise ProblemError if there is no project with one of these slugs, which have commas between them, or the person
+    cannot see it.
+    """
+    for slug in filter(None, (slugs or "").split(",")):
+        client.get(f"projects/{segment(slug)}")
 
 
 def without_kind(reference: str, kind: str) -> str:
