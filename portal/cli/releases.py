@@ -10,7 +10,15 @@ from portal.cli.allocations import details
 from portal.cli.client import Client
 from portal.cli.errors import CommandError
 from portal.cli.hints import in_commands
-from portal.cli.lookup import ALLOCATION, complete_allocation, complete_project, find, projects_exist
+from portal.cli.lookup import (
+    ALLOCATION,
+    complete_allocation,
+    complete_project,
+    find,
+    is_id,
+    projects_exist,
+    without_kind,
+)
 from portal.cli.option_types import TIMEOUT, TextUpTo
 from portal.cli.output import say, with_client
 
@@ -60,7 +68,8 @@ def _found(client: Client, names: tuple[str, ...]) -> tuple[list[str], list[dict
         except CommandError as error:
             if error.problem["reason"] not in ("not_found", "ambiguous"):
                 raise
-            missing.append({"id": None, "name": name, "released": False, "phase": None, "problem": error.problem})
+            unknown = dict.fromkeys(("id", "project", "phase", "outcome"))
+            missing.append({**unknown, "name": name, "released": False, "problem": error.problem})
     return ids, missing
 
 
@@ -97,13 +106,27 @@ def _releases(answer: dict[str, Any]) -> str:
 
 
 def _release_one(client: Client, allocation: str, reason: str, *, waits: bool, timeout: float) -> None:
-    row = client.post(f"allocations/{find(client, allocation)}/release", {"reason": reason})
+    row = _released_by_name(client, allocation, reason) or client.post(
+        f"allocations/{find(client, allocation)}/release", {"reason": reason}
+    )
     if waits:
         awaited = waiting.Awaited(find=lambda _: row, unseen="", releases=True, row=row)
         with waiting.interruptible(client, awaited):
             waiting.finish(client, awaited, "ended", timeout, details)
     else:
         say(client, row, lambda: _released(row))
+
+
+def _released_by_name(client: Client, name: str, reason: str) -> dict[str, Any] | None:
+    """Release the live allocation with the name in the default project, and return it as REST shows it; None if there
+    is none. Nothing is asked before, since only releases have a limit of requests of their own.
+    """
+    if is_id(name) or not client.config.project:
+        return None
+    which = {"project": [client.config.project], "name": [without_kind(name, ALLOCATION[0])]}
+    for row in client.post("allocations/release", {**which, "reason": reason})["results"]:
+        return client.get(f"allocations/{row['id']}") if row["problem"] is None else None
+    return None
 
 
 def _released(row: dict[str, Any]) -> str:

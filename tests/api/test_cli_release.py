@@ -56,6 +56,14 @@ def test_one_that_is_not_released_is_told_and_exits_1(run, three, team, project)
     assert live() == {"b", "c", "theirs"}
 
 
+def test_a_release_by_name_in_the_default_project_waits_for_no_limit(run, three, monkeypatch, settings):
+    monkeypatch.setenv("GPU_PORTAL_PROJECT", "vision-train")
+    settings.API_REQUESTS_PER_MINUTE = 1
+    run("whoami")
+    run("release", "a", "--request-timeout", "1s")
+    assert live() == {"b", "c"}
+
+
 def test_what_is_not_there_keeps_no_other_from_being_released(run, three):
     result = run("release", "a", "nope", "c", "-o", "json")
     assert result.exit_code == 1
