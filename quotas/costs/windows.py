@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 
 from portal.core import rfc3339
 from portal.core.errors import Invalid
+from portal.core.quotation import quoted
 from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of, months_between, months_later
 from quotas.costs.rating import Window
 from quotas.metering.hours import DAY, HOUR
@@ -96,7 +97,7 @@ def _days(calendar: Calendar, start: date, end: date) -> Window:
 def _pair(text: str, calendar: Calendar) -> Window:
     start, comma, end = text.partition(",")
     if not comma:
-        raise _invalid(f"{text!r} is not a valid window.")
+        raise _invalid(f"{quoted(text)} is not a valid window.")
     return Window(_moment(start.strip(), calendar), _moment(end.strip(), calendar))
 
 
@@ -109,7 +110,7 @@ def _moment(text: str, calendar: Calendar) -> datetime:
     except (OverflowError, ValueError) as error:
         has_no_offset = re.search(r"T[0-9:.]+$", text)
         why = "has no offset; end it with Z for UTC" if has_no_offset else "is not a valid time"
-        raise _invalid(f"{text!r} {why}.") from error
+        raise _invalid(f"{quoted(text)} {why}.") from error
 
 
 def _invalid(why: str) -> Invalid:

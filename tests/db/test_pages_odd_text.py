@@ -62,10 +62,11 @@ def form_fields(there: World, pattern: str) -> Iterator[tuple[str, int]]:
 
 
 def tried(ask: Any, *given: Any, **changes: Any) -> bool:
-    """Ask, and keep the effect if it is accepted; return whether it was."""
+    """Ask, and keep the effect if it is accepted; return whether it was. Nor is what is refused read as a time."""
     with transaction.atomic():
         answer = ask(*given, **changes)
     assert answer.status_code in (503, *range(500)), (given, changes)  # no cluster is there
+    assert READ_AS_A_TIME not in text(answer), (given, changes)
     return bool(answer.status_code < 400)
 
 
