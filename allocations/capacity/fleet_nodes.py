@@ -17,6 +17,7 @@ from allocations.capacity import geometry_lookup
 from allocations.domain.observed_facts import NodeFacts, node_facts, pod_facts
 from allocations.models import Allocation, MirrorObject
 from portal.core.errors import NotVisible
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.access import Person
 from portal.tenants.models import Project
@@ -96,7 +97,7 @@ def node_named(user: Person, cluster: str, name: str) -> Node:
     rows = access.for_platform(user, Node.objects.select_related("cluster", "flavor"))
     row = None if "\x00" in cluster + name else rows.filter(cluster=cluster, name=name).first()
     if row is None:
-        raise NotVisible(f"The node {name}")
+        raise NotVisible(f"The node {named(name)}")
     return row
 
 

@@ -112,4 +112,5 @@ def problem(name: str, attributes: Mapping[str, AttributeInfo], what: str) -> st
     names = sorted(short(each) for each in attributes)
     matches = get_close_matches(short(name), names, 1)
     suggestion = f" Did you mean {matches[0]}?" if matches else ""
-    return f"No device here publishes the {what} {short(name)}.{suggestion} There are: {', '.join(names)}."
+    known = f"There are: {', '.join(names)}." if names else "None publishes any."
+    return f"No device here publishes the {what} {short(name)}.{suggestion} {known}"

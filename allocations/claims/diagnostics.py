@@ -88,8 +88,8 @@ def _published(condition: Condition, devices: Sequence[Device]) -> str:
     values = {str(mapping[condition.name]) for mapping in mappings if condition.name in mapping}
     if condition.type == "quantity" and values:
         ordered = sorted(values, key=quantities.value)
-        return f"It is {ordered[0]} to {ordered[-1]} here."
-    return f"Here it is: {', '.join(sorted(values)[:10])}." if values else "No device of that kind publishes it."
+        values = {" to ".join(dict.fromkeys((ordered[0], ordered[-1])))}
+    return f"Devices here have {', '.join(sorted(values)[:10])}." if values else "No device of that kind publishes it."
 
 
 def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:

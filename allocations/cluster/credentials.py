@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import yaml
-
 from allocations.cluster import names
 from allocations.cluster.client import Client
+from portal.yaml_text import to_yaml
 
 MIN_TTL_S, MAX_TTL_S = 600, 3600
 """The API server issues no token for less than ten minutes; the portal none for more than an hour."""
@@ -74,4 +73,4 @@ def kubeconfig(client: Client, server: str, username: str, namespace: str, user:
         "contexts": [{"name": namespace, "context": {"cluster": cluster, "user": person, "namespace": namespace}}],
         "current-context": namespace,
     }
-    return yaml.safe_dump(content, sort_keys=False)
+    return to_yaml(content)

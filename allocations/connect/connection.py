@@ -6,8 +6,6 @@ The kubeconfig has a token of the person, valid for an hour at most; each call c
 from dataclasses import dataclass
 from datetime import datetime
 
-import yaml
-
 from allocations.cluster import credentials, names
 from allocations.cluster.client import connect as cluster_client
 from allocations.connect import example_jobs, person_access, sample_pod
@@ -18,6 +16,7 @@ from allocations.requests.audit import record_action
 from portal.core.errors import Refused
 from portal.tenants import access
 from portal.tenants.models import User
+from portal.yaml_text import to_yaml
 
 JOB_HEAD = (
     "# The label gives the Job's pod its slices; do not add a queue label. Replace image and command with your own.\n"
@@ -86,17 +85,17 @@ def pod_yaml(row: Allocation) -> str:
     head = "# The label gives the pod its slices. Replace image and command with your own.\n"
     if names.POD_SLICES in pod["metadata"].get("annotations", {}):
         head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"
-    return head + yaml.safe_dump(pod, sort_keys=False)
+    return head + to_yaml(pod)
 
 
 def job_yaml(row: Allocation) -> str:
     """Return an example Job as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
-    return f"{JOB_HEAD}{yaml.safe_dump(example_jobs.job(spec_of_row.resolved_spec(row)), sort_keys=False)}"
+    return f"{JOB_HEAD}{to_yaml(example_jobs.job(spec_of_row.resolved_spec(row)))}"
 
 
 def pytorch_yaml(row: Allocation) -> str:
     """Return an example Job that runs PyTorch as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
-    return f"{PYTORCH_HEAD}{yaml.safe_dump(example_jobs.pytorch(spec_of_row.resolved_spec(row)), sort_keys=False)}"
+    return f"{PYTORCH_HEAD}{to_yaml(example_jobs.pytorch(spec_of_row.resolved_spec(row)))}"
 
 
 def kubectl(row: Allocation) -> str:

@@ -11,6 +11,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import money
 from portal.core.errors import NotVisible
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Membership, User
 from quotas.catalog.models import Offering
@@ -28,7 +29,7 @@ def _check_member(user: User, name: str) -> None:
     if not access.sees_all(user) and name != user.username:
         people = people.filter(pk__in=Membership.objects.filter(team__in=access.visible_teams(user)).values("user"))
     if not people.exists():
-        raise NotVisible(f"The member {name}", hint="GET /members lists those of your teams.")
+        raise NotVisible(f"The member {named(name)}", hint="GET /members lists those of your teams.")
 
 
 SCOPE: Mapping[str, Callable[[User, str], object]] = {

@@ -26,6 +26,7 @@ from allocations.requests.period import Period
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Retryable, Violation
 from portal.core.query_templates import QueryTemplate
+from portal.core.quotation import named
 from portal.core.reading import Batch, Columns
 from portal.tenants import access
 from portal.tenants.access import Permissions
@@ -174,7 +175,7 @@ def decide(request: ValidRequest) -> Decision:
 def _offering(index: OfferingIndex, project: Project, key: str) -> Offering:
     row = index.get(key)
     if row is None:
-        raise NotVisible(f"The offering {key}", hint="GET /offerings lists what is offered.")
+        raise NotVisible(f"The offering {named(key)}", hint="GET /offerings lists what is offered.")
     if (cluster := row.flavor.cluster_id) != project.cluster_id:
         raise Invalid({"offering": [f"It is in cluster {cluster}; {project.slug} is in {project.cluster_id}."]})
     return row

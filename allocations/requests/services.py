@@ -22,6 +22,7 @@ from portal.audit import entries
 from portal.core import clock
 from portal.core.errors import Busy, Invalid, Refused
 from portal.core.locks import Lock, advisory_locks
+from portal.core.quotation import quoted
 from portal.core.writing import write_rows
 from portal.tenants import access
 from portal.tenants.models import User
@@ -86,9 +87,8 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
     access.require(user, "allocation.release", row.project.team, row.requested_by)
     with transaction.atomic():
         before = {"desired": row.desired}
-        if transitions.end(
-            row, Ending.PERSON, "released", reason or f"Released by {user.username}.", actor=user.username
-        ):
+        message = quoted(reason) if reason else f"Released by {user.username}."
+        if transitions.end(row, Ending.PERSON, "released", message, actor=user.username):
             record_action(
                 user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason}
             )
@@ -193,4 +193,4 @@ def _create(row: Allocation) -> None:
 
 def _summary(row: Allocation) -> str:
     requested = f"{row.slices} × {row.offering.key} {spec_of_row.time(row).in_words()}"
-    return f"{requested}: {row.purpose}" if row.purpose else f"{requested}."
+    return f"{requested}: {quoted(row.purpose)}" if row.purpose else f"{requested}."

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
-from itertools import zip_longest
 
 from django import template
 from django.templatetags.static import static
@@ -13,10 +12,11 @@ from django.utils.safestring import SafeString, mark_safe
 
 from frontend import time_zone
 from frontend.presenters.phases import PhaseBadge
+from portal.core.quotation import QUOTED
 
 register = template.Library()
 MINUTE = "2026-11-25 15:28"
-UTC_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC")
+TIME = re.compile(rf"{QUOTED}|(?P<time>\d{{4}}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC", re.ASCII)
 
 
 @register.simple_tag
@@ -53,14 +53,25 @@ def moment(at: datetime | None, style: str = "minute") -> SafeString | str:
 
 @register.filter
 def times(sentence: object) -> SafeString:
-    """Return a sentence, or HTML, whose times in UTC, such as ``2026-11-25 15:28 UTC``, are in the reader's zone."""
-    text = str(sentence)
-    parts = [mark_safe(part) if isinstance(text, SafeString) else part for part in UTC_TIME.split(text)]  # noqa: S308
-    found = [datetime.fromisoformat(part).replace(tzinfo=UTC) for part in parts[1::2]]
-    shown = [_time(at, seconds=len(part) > len(MINUTE)) for at, part in zip(found, parts[1::2], strict=True)]
-    return format_html_join(
-        "", "{}", ((part,) for pair in zip_longest(parts[::2], shown, fillvalue="") for part in pair)
-    )
+    """Return a sentence, or HTML, whose times in UTC, such as ``2026-11-25 15:28 UTC``, are in the reader's zone.
+
+    What the sentence quotes of people stays as it is, and so does what no calendar has.
+    """
+    text, shown, at = str(sentence), [], 0
+    as_is = mark_safe if isinstance(text, SafeString) else str
+    for found in TIME.finditer(text):
+        shown += [as_is(text[at : found.start()]), _of_utc(found["time"]) or as_is(found[0])]
+        at = found.end()
+    return format_html_join("", "{}", ((part,) for part in (*shown, as_is(text[at:]))))
+
+
+def _of_utc(words: str | None) -> SafeString | None:
+    """Return a time in UTC in the reader's zone; None if there is no such time."""
+    try:
+        at = datetime.fromisoformat(words or "").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return _time(at, seconds=len(words or "") > len(MINUTE))
 
 
 def _time(at: datetime, *, seconds: bool) -> SafeString:

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-import yaml
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
@@ -31,6 +30,7 @@ from portal.core import clock
 from portal.core.errors import Invalid
 from portal.core.reading import Batch
 from portal.tenants import access
+from portal.yaml_text import to_yaml
 
 PAGE_SIZE = 25
 PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
@@ -142,7 +142,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
     return [
         {
             "title": f"{content['kind']} {content['metadata']['name']}",  # type: ignore[index]
-            "yaml": yaml.safe_dump(content, sort_keys=False),
+            "yaml": to_yaml(content),
         }
         for content, _ in selectors.manifests(row)
     ]

@@ -8,6 +8,7 @@ from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import flavors as shown
 from portal.core.errors import NotVisible
+from portal.core.quotation import named
 from portal.tenants import access
 from quotas.catalog.models import Flavor, Node
 
@@ -39,7 +40,7 @@ def flavor(request: PageRequest, name: str) -> HttpResponse:
     """Show one flavor with its nodes, those with a problem first."""
     row = access.for_platform(request.user, Flavor.objects.select_related("cluster")).filter(name=name).first()
     if row is None:
-        raise NotVisible(f"The flavor {name}")
+        raise NotVisible(f"The flavor {named(name)}")
     nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem="")).order_by("-has_problem", "name", "pk")
     context = {
         "row": row,

@@ -4,7 +4,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-import yaml
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
@@ -38,6 +37,7 @@ from portal.http import own_writes
 from portal.tenants import access
 from portal.tenants.access import Permissions
 from portal.tenants.models import Project
+from portal.yaml_text import to_yaml
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Preset
 from quotas.costs import selectors as costs
@@ -200,9 +200,7 @@ def _claim_summary(seen: Preview) -> dict[str, Any]:
     planned = [content for content, _ in selectors.manifests(services.draft(seen))]
     return {
         "matches": [claims.matches(one) for one in seen.prepared_claim.matches()],
-        "claim_yaml": "---\n".join(
-            yaml.safe_dump(content, sort_keys=False) for content in planned if content["kind"] == "ResourceClaim"
-        ),
+        "claim_yaml": "---\n".join(to_yaml(content) for content in planned if content["kind"] == "ResourceClaim"),
     }
 
 

@@ -10,6 +10,7 @@ from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import team_at_work
 from frontend.tenant_forms import ROLES, InvitationForm, MemberForm
 from portal.core.errors import Invalid, NotVisible, Refused
+from portal.core.quotation import named
 from portal.tenants import access, invitations, members
 from portal.tenants.models import Invitation, Membership
 
@@ -88,7 +89,7 @@ def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
     row = members.managed_team(request.user, slug)
     membership = members.member(row, username)
     if membership is None:
-        raise NotVisible(f"The member {username} of {slug}")
+        raise NotVisible(f"The member {named(username)} of {named(slug)}")
     if request.method == "POST":
         members.remove(request.user, row, username)
         messages.success(request, f"{username} removed from {row.slug}.")

@@ -6,5 +6,6 @@ class ApiConfig(AppConfig):
     label = "api"
 
     def ready(self) -> None:
-        # drf-spectacular registers extensions when they are imported
+        # drf-spectacular registers extensions when they are imported, and Celery its application
+        from portal import celery  # noqa: F401
         from portal.api.http import field_schemas, openapi  # noqa: F401

@@ -12,8 +12,9 @@ from portal.cli.client import Client
 from portal.cli.config import Config
 from portal.cli.errors import CommandError
 from portal.cli.lookup import complete_project, complete_token, without_kind
-from portal.cli.output import Columns, moment, say, say_rows, with_client
+from portal.cli.output import Columns, request_timeout_option, say, say_rows, with_client
 from portal.cli.output_format import Output, output_option
+from portal.cli.times import moment
 
 USER = ("user", "username")
 TOKEN = ("token", "id")
@@ -40,25 +41,26 @@ WIDE_TOKENS: Columns = {"CREATED": lambda row: moment(row["created_at"]), "PREFI
     help="Better left out: others may see a command line.",
 )
 @click.option("--project", help="The default project of the other commands; if not given, it stays the same.")
-@output_option
-def login(url: str, token: str, project: str | None, output: Output) -> None:
+@request_timeout_option
+@output_option(USER)
+def login(url: str, token: str, project: str | None, output: Output, request_timeout: float | None) -> None:
     """Check a token and store it for the other commands, readable only by you."""
     kept = config.stored()
-    wanted = Config(url.rstrip("/"), token.strip())
+    wanted = Config(config.base(url), token.strip())
     if wanted.url == kept.url:
         wanted = replace(wanted, project=kept.project)
-    client = Client(wanted, output=output)
+    client = Client(wanted, output=output, patience_s=request_timeout)
     me = client.get("me")
     if project:
         wanted = replace(wanted, project=_visible(project, me))
     file = config.save(wanted)
     answer = {"username": me["username"], "url": wanted.url, "file": str(file), "scopes": me["scopes"]}
     text = f"Signed in at {wanted.url} as {me['username']} ({', '.join(me['scopes'])}); stored in {file}"
-    say(client, answer, lambda: text, USER)
+    say(client, answer, lambda: text)
 
 
 @click.command()
-@with_client
+@with_client(USER)
 def whoami(client: Client) -> None:
     """Show who you are to the portal: roles, projects, and the scopes of the token."""
     me = client.get("me")
@@ -72,7 +74,7 @@ def whoami(client: Client) -> None:
         ("scopes", ", ".join(me["scopes"])),
         ("token", f"valid until {moment(me['token_expires_at'])}"),
     ]
-    say(client, me, lambda: "\n".join(f"{name:<9}{value}" for name, value in lines), USER)
+    say(client, me, lambda: "\n".join(f"{name:<9}{value}" for name, value in lines))
 
 
 @click.group("config")
@@ -81,7 +83,7 @@ def config_() -> None:
 
 
 @config_.command()
-@with_client
+@with_client()
 def view(client: Client) -> None:
     """Show portal and default project, without the token."""
     answer = {"file": str(config.path()), "url": client.config.url, "project": client.config.project}
@@ -91,7 +93,7 @@ def view(client: Client) -> None:
 @config_.command("set")
 @click.argument("key", type=click.Choice(["project"]))
 @click.argument("value", shell_complete=complete_project)
-@with_client
+@with_client()
 def set_(client: Client, key: str, value: str) -> None:
     """Set KEY, which is project, to VALUE: requests are then made in that project unless they name another."""
     _keep(_visible(value, client.get("me")))
@@ -100,7 +102,7 @@ def set_(client: Client, key: str, value: str) -> None:
 
 @config_.command()
 @click.argument("key", type=click.Choice(["project"]))
-@with_client
+@with_client()
 def unset(client: Client, key: str) -> None:
     """Unset KEY, which is project."""
     _keep("")
@@ -125,11 +127,11 @@ def token() -> None:
 
 
 @token.command("list")
-@with_client
+@with_client(TOKEN)
 def list_(client: Client) -> None:
     """List your tokens."""
     rows = client.pages("tokens", 1000)
-    say_rows(client, rows, TOKENS, wide=WIDE_TOKENS, named=TOKEN, empty="No tokens.")
+    say_rows(client, rows, TOKENS, wide=WIDE_TOKENS, empty="No tokens.")
 
 
 @token.command()
@@ -140,7 +142,7 @@ def list_(client: Client) -> None:
     type=click.IntRange(1, 365),
     help="No longer than the token that you use. Default: 90 days, or until that token expires.",
 )
-@with_client
+@with_client()
 def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int | None) -> None:
     """Create a token NAME, with the scopes read and request unless --scope is given. It is shown only once."""
     body: dict[str, Any] = {"name": name, "scopes": list(scopes) or ["read", "request"]}
@@ -148,12 +150,12 @@ def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int | No
         expires_at = datetime.now(UTC) + timedelta(days=days)  # of this machine: the portal is another one
         body["expires_at"] = expires_at.isoformat()
     made = client.post("tokens", body)
-    say(client, made, lambda: str(made["token"]), TOKEN)
+    say(client, made, lambda: str(made["token"]))
 
 
 @token.command()
 @click.argument("id", shell_complete=complete_token)
-@with_client
+@with_client()
 def revoke(client: Client, id: str) -> None:
     """Revoke the token ID, as `token list` shows it."""
     number = without_kind(id, TOKEN[0])

@@ -1,16 +1,16 @@
 """The commands request, list, show, wait, extend, release and retry."""
 
-import json
 import sys
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from operator import itemgetter
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.allocation_spec import LABELLED, Labels
+from allocations.domain.allocation_spec import CONSTRAINTS, LABELLED, MAX_SLICES, Labels
 from portal.cli import amounts, times, waiting
 from portal.cli.client import Client
 from portal.cli.hints import in_commands
@@ -20,9 +20,13 @@ from portal.cli.lookup import (
     complete_offering,
     complete_project,
     find,
+    projects_exist,
     without_kind,
 )
-from portal.cli.output import Columns, moment, say, say_rows, table, with_client
+from portal.cli.option_types import JSON, PHASE_NAMES, TIMEOUT, JsonFile, TextUpTo
+from portal.cli.output import Columns, say, say_rows, table, with_client
+from portal.cli.output_format import NAME
+from portal.cli.times import moment
 
 UNSEEN = (
     "It may have been requested: `gpu-portal list --mine` shows it, "
@@ -55,8 +59,9 @@ WIDE: Columns = {
 def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option to the command for each text field that has a label."""
     for each in reversed(LABELLED):
-        words = f"At most {each.info.max_length} characters."
-        command = click.option(f"--{each.name.replace('_', '-')}", help=words)(command)
+        most = each.info.max_length
+        words, type_ = f"At most {most} characters.", TextUpTo(most)
+        command = click.option(f"--{each.name.replace('_', '-')}", type=type_, help=words)(command)
     return command
 
 
@@ -64,26 +69,32 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("offering", required=False, shell_complete=complete_offering)
 @click.option("--offering", "offering_option", help="The same as OFFERING.", shell_complete=complete_offering)
 @click.option("--project", help="Slug of the project; else the default one.", shell_complete=complete_project)
-@click.option("--count", type=int, default=1, show_default=True, help="Slices.")
-@click.option("--hours", help="Time held, e.g. 8 or 0.5; waiting does not count. 8 if --ends-at is not given either.")
-@click.option("--ends-at", help="RFC 3339 time with offset, instead of --hours: a date that stays.")
-@click.option("--give-up-after", "wait", help="End if not held by then, e.g. 12h or 2d after the request or start; 7d.")
-@click.option("--starts-at", help="RFC 3339 time with offset; now if not given.")
+@click.option("--count", type=click.IntRange(1, MAX_SLICES), default=1, show_default=True, help="Slices.")
+@click.option(
+    "--hours",
+    type=times.HOURS,
+    help="Time held, e.g. 8 or 0.5; waiting does not count. 8 if --ends-at is not given either.",
+)
+@click.option("--ends-at", type=times.MOMENT, help="RFC 3339 time with offset, instead of --hours: a date that stays.")
+@click.option(
+    "--give-up-after", type=times.LENGTH, help="End if not held by then, e.g. 12h or 2d after the request or start; 7d."
+)
+@click.option("--starts-at", type=times.MOMENT, help="RFC 3339 time with offset; now if not given.")
 @click.option("--name", help="DNS label, unique in the project.")
 @click.option("--priority", type=click.Choice(tuple(PRIORITIES)))
 @labelled_options
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE, by which costs are grouped; several times.")
 @click.option("--no-requeue", is_flag=True, help="End on an eviction, instead of queueing again.")
 @click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
-@click.option("--constraint", "constraints", multiple=True, help="same_gpu, same_pcie_root, ...; several times.")
-@click.option("--sharing", help='How pods share the devices, as JSON: {"strategy": "TimeSlicing"}.')
-@click.option("--claim", type=click.File(), help="A custom claim as a JSON file, - for standard input.")
+@click.option("--constraint", "constraints", multiple=True, type=click.Choice(CONSTRAINTS), help="Several times.")
+@click.option("--sharing", type=JSON, help='How pods share the devices, as JSON: {"strategy": "TimeSlicing"}.')
+@click.option("--claim", type=JsonFile(), help="A custom claim as a JSON file, - for standard input.")
 @click.option("--dry-run", is_flag=True, help="Only show whether it fits, and its price; exit 1 if it does not fit.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
-@click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait at most.")
+@click.option("--timeout", type=TIMEOUT, default=3600.0, show_default=True, help="Seconds to wait at most.")
 @waiting.release_on_interrupt_option
 @click.option("--idempotency-key", default="", help="The same key again within 48 hours requests nothing new.")
-@with_client
+@with_client(ALLOCATION)
 def request(
     client: Client,
     *,
@@ -91,12 +102,12 @@ def request(
     spread: bool,
     constraints: tuple[str, ...],
     labels: tuple[str, ...],
-    sharing: str | None,
-    claim: TextIO | None,
+    sharing: Any,
+    claim: Any,
     dry_run: bool,
     waits: bool,
     timeout: float,
-    wait: str | None,
+    give_up_after: timedelta | None,
     release_on_interrupt: bool,
     idempotency_key: str,
     **given: Any,
@@ -106,12 +117,18 @@ def request(
     Ctrl-C while waiting exits with 130 at once, and says what stays requested and how to release it.
     """
     body = {name: value for name, value in given.items() if value is not None}
-    named = body.pop("offering_option", None)
-    body["offering"] = without_kind(body.get("offering") or named or "", "offering")
-    if not body["offering"]:
-        raise click.UsageError("Name an offering; `gpu-portal offerings` lists them.")
-    if wait:
-        body["give_up_after"] = times.in_hours(times.length(wait))
+    named = {without_kind(body.pop(name), "offering") for name in ("offering", "offering_option") if body.get(name)}
+    if len(named) != 1:
+        raise click.UsageError(
+            "Name one offering, not two." if named else "Name an offering; `gpu-portal offerings` lists them."
+        )
+    [body["offering"]] = named
+    if "hours" in body and "ends_at" in body:
+        raise click.UsageError("Give --hours or --ends-at, not both.")
+    if dry_run and client.output.format == NAME:
+        raise click.UsageError("A dry run has no name to print.")
+    if give_up_after is not None:
+        body["give_up_after"] = times.in_hours(give_up_after)
     body["project"] = body.get("project") or client.config.project
     if not body["project"]:
         raise click.UsageError("Name a --project, or set a default: `gpu-portal config set project SLUG`.")
@@ -122,9 +139,9 @@ def request(
     if labels:
         body["labels"] = _labels(labels)
     if sharing:
-        body["sharing"] = _json(sharing, "--sharing")
+        body["sharing"] = sharing
     if claim:
-        body["claim"] = _json(claim.read(), "--claim")
+        body["claim"] = claim
     if dry_run:
         seen = client.post("allocations/preview", body)
         say(client, seen, lambda: _preview(seen))
@@ -140,10 +157,8 @@ def request(
         if idempotency_key:  # a repeated answer tells the phase of then
             row = awaited.row = client.get(f"allocations/{row['id']}")
         if not waits:
-            say(client, row, lambda: details(row), ALLOCATION)
+            say(client, row, lambda: details(row))
             return
-        if client.output.is_text:
-            click.echo(f"{row['name']} ({row['id']}) is {row['phase']}", err=True)
         waiting.finish(client, awaited, "active", timeout, details)
 
 
@@ -154,45 +169,39 @@ def _labels(given: tuple[str, ...]) -> dict[str, str]:
         raise click.BadParameter(f"{error}.".capitalize(), param_hint="--label") from error
 
 
-def _json(text: str, option: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"That is no JSON: {error}.", param_hint=option) from error
-
-
 @click.command("list")
 @click.option("--project", help="Slugs, with commas.", shell_complete=complete_project)
 @click.option("--team", help="Slugs, with commas.")
-@click.option("--phase", help="Phases, with commas.")
+@click.option("--phase", type=PHASE_NAMES, help="Phases, with commas.")
 @click.option("--offering", help="Offerings, with commas.")
 @click.option("--label", help="KEY=VALUE, with commas: those with all of them.")
 @click.option("--mine", is_flag=True, help="Only those that you requested.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
-@with_client
+@with_client(ALLOCATION)
 def list_(client: Client, *, mine: bool, limit: int, **filters: str | None) -> None:
     """List allocations, newest first, ended ones too."""
+    projects_exist(client, filters["project"])
     rows = client.pages("allocations", limit, mine="true" if mine else None, **filters)
-    say_rows(client, rows, COLUMNS, wide=WIDE, named=ALLOCATION, empty="No allocations.")
+    say_rows(client, rows, COLUMNS, wide=WIDE, empty="No allocations.")
 
 
 @click.command()
 @allocation_argument
-@with_client
+@with_client(ALLOCATION)
 def show(client: Client, allocation: str) -> None:
     """Show one ALLOCATION (id or name) and what happened to it."""
     id_ = find(client, allocation)
     row = client.get(f"allocations/{id_}")
     events = client.pages(f"allocations/{id_}/events", 200)
-    say(client, {**row, "events": events}, lambda: f"{details(row)}\n\n{timeline(events)}", ALLOCATION)
+    say(client, {**row, "events": events}, lambda: f"{details(row)}\n\n{timeline(events)}")
 
 
 @click.command()
 @allocation_argument
 @click.option("--for", "phase", type=click.Choice(["active", "ended"]), default="active", show_default=True)
-@click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds.")
+@click.option("--timeout", type=TIMEOUT, default=3600.0, show_default=True, help="Seconds.")
 @waiting.release_on_interrupt_option
-@with_client
+@with_client(ALLOCATION)
 def wait(client: Client, allocation: str, *, phase: str, timeout: float, release_on_interrupt: bool) -> None:
     """Return when ALLOCATION is active (or ended); exit 3 if it ends first, 4 if too late, 130 on Ctrl-C."""
     awaited = waiting.Awaited(
@@ -206,22 +215,24 @@ def wait(client: Client, allocation: str, *, phase: str, timeout: float, release
 
 @click.command()
 @allocation_argument
-@click.option("--hours", required=True, help="How many hours more it is held, or how much later its date is.")
+@click.option(
+    "--hours", type=times.HOURS, required=True, help="How many hours more it is held, or how much later its date is."
+)
 @click.option("--idempotency-key", default="", help="The same key again within 48 hours extends nothing more.")
-@with_client
+@with_client(ALLOCATION)
 def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str) -> None:
     """Let ALLOCATION be held for longer, or end later."""
     row = client.post(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, idempotency_key)
-    say(client, row, lambda: f"{row['name']}: {times.requested(row)}; ends {times.end(row)}", ALLOCATION)
+    say(client, row, lambda: f"{row['name']}: {times.requested(row)}; ends {times.end(row)}")
 
 
 @click.command()
 @allocation_argument
-@with_client
+@with_client(ALLOCATION)
 def retry(client: Client, allocation: str) -> None:
     """Queue ALLOCATION again that needs attention, since its start failed three times."""
     row = client.post(f"allocations/{find(client, allocation)}/retry", {})
-    say(client, row, lambda: f"{row['name']} is {row['phase']}", ALLOCATION)
+    say(client, row, lambda: f"{row['name']} is {row['phase']}")
 
 
 def details(row: dict[str, Any]) -> str:

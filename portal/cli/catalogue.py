@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from portal.cli import amounts
-from portal.cli.client import Client
+from portal.cli.client import Client, segment
 from portal.cli.errors import CommandError
 from portal.cli.hints import in_commands
 from portal.cli.lookup import complete_project, complete_team
@@ -37,20 +37,20 @@ WIDE: Columns = {
 @click.option("--project", help="Count for its team; else the default project's.", shell_complete=complete_project)
 @click.option("--kind", type=click.Choice(["whole", "mig", "shared", "claim"]))
 @click.option("--free", is_flag=True, help="Only what is available now.")
-@with_client
+@with_client(("offering", "id"))
 def offerings(client: Client, *, project: str | None, kind: str | None, free: bool) -> None:
     """List what can be requested, in slices."""
     slug = project or client.config.project
     rows = client.pages("offerings", 1000, project=slug, kind=kind, free="true" if free else None)
-    say_rows(client, rows, COLUMNS, wide=WIDE, named=("offering", "id"), empty="Nothing is offered.")
+    say_rows(client, rows, COLUMNS, wide=WIDE, empty="Nothing is offered.")
 
 
 @click.command()
 @click.argument("team", required=False, shell_complete=complete_team)
-@with_client
+@with_client()
 def queue(client: Client, team: str | None) -> None:
     """Show who waits in the queue of TEAM (default: yours): allocations, and Jobs submitted with kubectl."""
-    found = client.get(f"queues/{team or _own_team(client)}")
+    found = client.get(f"queues/{segment(team or _own_team(client))}")
     rows = [
         (
             row["position"],

@@ -3,16 +3,22 @@
 import time
 import uuid
 from typing import Any, Self
+from urllib.parse import quote
 
+import click
 import requests
+from requests.auth import AuthBase
 
+from portal.cli import printable
 from portal.cli.config import Config
-from portal.cli.errors import CommandError, ProblemError
+from portal.cli.errors import BusyError, CommandError, NoAnswerError, ProblemError
 from portal.cli.output_format import TEXT, Output
 
-TIMEOUT_S = 60
+TIMEOUT_S, PATIENCE_S = 60, 120
 TRIES = 4
 QUICK_TIMEOUT_S, QUICK_TRIES = 5, 1
+SILENT_S = 2.0
+"""The longest pause of which nothing is said."""
 BUSY = (429, 502, 503, 504)
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0
 WRONG_URLS = (
@@ -22,17 +28,42 @@ WRONG_URLS = (
 )
 
 
+def segment(name: str) -> str:
+    """Return a name as one segment of a path, whatever is in it."""
+    return quote(name, safe="")
+
+
+class Bearer(AuthBase):
+    """Signs requests with a token. With it, requests reads no password of the host from ``~/.netrc``."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
 class Client:
-    """``tries`` and ``timeout_s`` hold for each call: a lost or busy answer is asked for again."""
+    """A lost or busy answer is asked for again: ``tries`` times in all, each for ``timeout_s`` at most, and together
+    for ``patience_s`` (``PATIENCE_S`` if None). Answers are such as may be printed: for text, each string on one line.
+    """
 
     def __init__(
-        self, config: Config, *, output: Output = TEXT, tries: int = TRIES, timeout_s: float = TIMEOUT_S
+        self,
+        config: Config,
+        *,
+        output: Output = TEXT,
+        tries: int = TRIES,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float | None = None,
     ) -> None:
         self.config, self.output = config, output
-        self._tries, self._timeout_s = tries, timeout_s
+        self._tries, self._patience_s = tries, PATIENCE_S if patience_s is None else patience_s
+        self._timeout_s = min(timeout_s, self._patience_s)
         self._url = f"{config.url}/api/v1"
         self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {config.token}"
+        self._session.auth = Bearer(config.token)
 
     def quick(self) -> Self:
         """Return a client that gives up within seconds, for when somebody waits at a prompt."""
@@ -40,6 +71,10 @@ class Client:
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         return self._call("GET", path, params={key: value for key, value in query.items() if value not in (None, "")})
+
+    def get_exactly(self, path: str, **query: Any) -> dict[str, Any]:
+        """Return an answer as it is, for what is a file and not text for a terminal."""
+        return self._body(self._answer("GET", path, params=query))
 
     def post(self, path: str, body: dict[str, Any], key: str = "") -> dict[str, Any]:
         """Send a POST with an idempotency key, so that a retry after a lost answer has no second effect."""
@@ -74,47 +109,77 @@ class Client:
         return answer.text
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        return self._body(self._answer(method, path, **options))
+        body = self._body(self._answer(method, path, **options))
+        return printable.one_lines(body) if self.output.is_text else body
 
     def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
-        url = path if path.startswith(self._url) else f"{self._url}/{path}"
+        url = path if path.startswith(f"{self._url}/") else f"{self._url}/{path}"
+        deadline = time.monotonic() + self._patience_s
         for again in range(self._tries):
-            is_last = again == self._tries - 1
+            left_s = max(deadline - time.monotonic(), 0.1)
+            answer, lost = None, None
             try:
-                answer = self._session.request(method, url, timeout=self._timeout_s, **options)
-            except WRONG_URLS:
-                raise CommandError(
-                    f"{self.config.url} is not the URL of a portal.",
-                    reason="url_invalid",
-                    hint="It begins with http:// or https://.",
-                ) from None
+                answer = self._session.request(
+                    method, url, timeout=min(self._timeout_s, left_s), allow_redirects=False, **options
+                )
+                pause_s = _pause(answer)
+            except WRONG_URLS as error:
+                raise self._wrong_url(error) from None
             except requests.RequestException as error:
-                if is_last:
-                    raise self._unreachable(error) from error
-                time.sleep(FIRST_PAUSE_S * 2**again)
-                continue
-            if is_last or not _is_busy(answer):
-                break
-            time.sleep(_pause(answer))
-        return answer
+                lost, pause_s = error, FIRST_PAUSE_S * 2**again
+            except OSError as error:  # a bundle of certificates that is not there
+                raise CommandError(f"{error}.".replace("..", "."), reason="not_configured") from error
+            is_last = again == self._tries - 1 or time.monotonic() + pause_s > deadline
+            if answer is not None and (is_last or not _is_busy(answer)):
+                return answer
+            if lost is not None and is_last:
+                raise self._unreachable(lost) from lost
+            if answer is not None and pause_s > SILENT_S and self.output.is_text:
+                click.echo(f"The portal asks to wait {pause_s:g} s; trying again then.", err=True)
+            time.sleep(pause_s)
+        raise AssertionError("the last try returns or raises")
 
     def _body(self, answer: requests.Response) -> dict[str, Any]:
+        status = answer.status_code
+        is_busy = status >= requests.codes.server_error or status == requests.codes.too_many_requests
+        error = NoAnswerError if is_busy else CommandError
+        if answer.is_redirect:
+            where = answer.headers["Location"]
+            raise CommandError(f"{self.config.url} leads to {where}.", reason="url_invalid", hint="Use that address.")
         try:
             body: dict[str, Any] = answer.json() if answer.content else {}
         except ValueError:
-            detail = f"{self.config.url} answered with HTTP status {answer.status_code} and no JSON, as no portal does."
-            raise CommandError(detail, reason="no_portal") from None
+            detail = f"{self.config.url} answered with HTTP status {status} and no JSON, as no portal does."
+            raise error(detail, reason="no_portal") from None
+        if not answer.ok and not body:
+            detail = f"{self.config.url} answered with HTTP status {status}, and did not say why."
+            raise error(detail, reason="no_answer")
         if not answer.ok:
-            raise ProblemError(body)
+            raise (BusyError if is_busy else ProblemError)(body)
         return body
+
+    def _wrong_url(self, error: requests.RequestException) -> CommandError:
+        if "SOCKS" in str(error):
+            return CommandError(
+                "A SOCKS proxy cannot be used.", reason="not_configured", hint="Unset ALL_PROXY, or name an HTTP proxy."
+            )
+        return CommandError(
+            f"{self.config.url} is not the URL of a portal.",
+            reason="url_invalid",
+            hint="It begins with http:// or https://.",
+        )
 
     def _unreachable(self, error: requests.RequestException) -> CommandError:
         """Return the error for a portal that gave no answer; one sentence."""
-        return CommandError(f"{self.config.url} cannot be reached: {self._cause(error)}.", reason="unreachable")
+        detail = f"{self.config.url} cannot be reached: {self._cause(error)}."
+        return NoAnswerError(detail, reason="unreachable")
 
     def _cause(self, error: requests.RequestException) -> str:
+        if isinstance(error, requests.exceptions.ProxyError):
+            return "the proxy refused or did not answer"
         if isinstance(error, requests.exceptions.SSLError):
-            return "its certificate is not trusted"
+            is_trust = "CERTIFICATE" in str(error).upper()
+            return "its certificate is not trusted" if is_trust else "it does not speak TLS; is it http://?"
         if isinstance(error, requests.Timeout):
             return f"no answer within {self._timeout_s:g} s"
         cause: BaseException | None = error

@@ -1,15 +1,17 @@
 """The commands kubeconfig and credential: access to a cluster for kubectl."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from portal.cli import config, credential_cache
-from portal.cli.client import Client
+from portal.cli import config, credential_cache, files
+from portal.cli.client import Client, segment
 from portal.cli.lookup import complete_allocation, complete_project, find
-from portal.cli.output import moment, say, with_client
+from portal.cli.output import say, with_client
+from portal.cli.times import moment
 
 
 @click.command()
@@ -28,7 +30,7 @@ from portal.cli.output import moment, say, with_client
     help="Of a project's: kubectl runs `gpu-portal credential` for tokens, or there is one in it for an hour at most.",
 )
 @click.option("--file", "path", type=click.Path(path_type=Path, dir_okay=False), help="Write it there, for you alone.")
-@with_client
+@with_client()
 def kubeconfig(client: Client, allocation: str | None, *, project: str | None, format_: str, path: Path | None) -> None:
     """Print a kubeconfig of your own: for a project, or for that of ALLOCATION, then valid for an hour at most.
 
@@ -38,27 +40,36 @@ def kubeconfig(client: Client, allocation: str | None, *, project: str | None, f
     project = project or (None if allocation else client.config.project)
     if bool(allocation) == bool(project):
         raise click.UsageError("Name an allocation, or a project with --project.")
+    if path is not None:
+        _check_writable(path)
     if allocation:
-        given = client.get(f"allocations/{find(client, allocation)}/connect")
+        given = client.get_exactly(f"allocations/{find(client, allocation)}/connect")
         hint = f"label your pods {given['label']['key']}: {given['label']['value']}"
     else:
-        given = client.get(f"projects/{project}/kubeconfig", format=format_)
+        given = client.get_exactly(f"projects/{segment(str(project))}/kubeconfig", format=format_)
         hint = f"it is for all your projects in {given['cluster']}; without -n it is {given['namespace']}"
     if path is None:
         say(client, given, lambda: given["kubeconfig"].rstrip())
         return
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(given["kubeconfig"], encoding="utf-8")
+    with files.written(path):
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        path.write_text(given["kubeconfig"], encoding="utf-8")
     until = f"is valid until {moment(given['expires_at'])}" if given["expires_at"] else "renews its token by itself"
     said = {"file": str(path), "expires_at": given["expires_at"]}
     said |= {name: given[name] for name in ("label", "project", "namespace", "cluster") if name in given}
     say(client, said, lambda: f"{path} {until}; {hint}")
 
 
+def _check_writable(path: Path) -> None:
+    """Raise click.BadParameter if the file cannot be written: its token would be made for nobody."""
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.BadParameter(f"{path} cannot be written.", param_hint="--file")
+
+
 @click.command()
 @click.option("--cluster", default="", help="Slug of a cluster; the portal's own if not given.")
-@with_client
+@with_client()
 def credential(client: Client, *, cluster: str) -> None:
     """Print a Kubernetes token of yours, as kubectl asks its plugins for one (ExecCredential).
 

@@ -1,5 +1,6 @@
 """The command costs: what was used and what it cost, as a table with bars."""
 
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -8,8 +9,9 @@ import click
 
 from portal.cli import amounts
 from portal.cli.client import Client
-from portal.cli.output import moment, say, table, with_client
+from portal.cli.output import say, table, with_client
 from portal.cli.output_format import CSV
+from portal.cli.times import moment
 
 BAR, BAR_WIDTH = "█", 20
 IDLE = ("separate", "hide", "share", "owner")
@@ -17,10 +19,6 @@ STEPS = ("all", "hour", "day", "week", "month")
 METRICS = ("cumulative", "hourly", "daily", "monthly")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 RATES = {"hourly": " an hour", "daily": " a day", "monthly": " a month"}
-
-
-def _with_csv(command: Any) -> Any:
-    return with_client(command, CSV)
 
 
 @click.command()
@@ -36,7 +34,7 @@ def _with_csv(command: Any) -> Any:
 @click.option("--idle-split", type=click.Choice(["weighted", "even"]), help="With --idle share.")
 @click.option("--cost", type=click.Choice(METRICS), help="Money of the window, or at its pace by hour, day or month.")
 @click.option("--compare", type=click.Choice(["previous"]), help="Beside the window before.")
-@_with_csv
+@with_client(None, CSV)
 def costs(
     client: Client,
     *,
@@ -48,6 +46,10 @@ def costs(
     **query: str | None,
 ) -> None:
     """Show what was used and what it cost."""
+    if daily and accumulate not in (None, "day"):
+        raise click.UsageError(f"Give --daily or --accumulate {accumulate}, not both.")
+    if query["idle"] != "share" and (query["idle_by"] or query["idle_split"]):
+        raise click.UsageError("--idle-by and --idle-split go with --idle share.")
     step = accumulate or ("day" if daily else None)
     query |= {"aggregate": aggregate, "accumulate": step, "filter": only, "cost": cost}
     if client.output.format == CSV:
@@ -103,4 +105,13 @@ def _sums(found: dict[str, Any], rate: str) -> list[str]:
 
 
 def _bar(amount: str | None, most: Decimal) -> str:
-    return BAR * round(BAR_WIDTH * Decimal(amount or 0) / most) if most else ""
+    return _mark() * round(BAR_WIDTH * Decimal(amount or 0) / most) if most else ""
+
+
+def _mark() -> str:
+    """Return what bars are made of: where output cannot have a block, as on some terminals of Windows, another sign."""
+    try:
+        BAR.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return "#"
+    return BAR

@@ -1,13 +1,12 @@
 """Errors of the commands, on standard error: sentences, or problem documents (RFC 9457) with `--output json`."""
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import click
 
-from portal.cli import hints
+from portal.cli import hints, printable
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as of a shell."""
@@ -26,7 +25,19 @@ class ProblemError(click.ClickException):
 
     def __init__(self, problem: dict[str, Any]) -> None:
         self.problem = problem
-        super().__init__(words(problem))
+        super().__init__(words(printable.one_lines(problem)))
+
+
+class NoAnswerError(CommandError):
+    """The portal gave no answer, or none that it explains: the same may succeed later."""
+
+    exit_code = 5
+
+
+class BusyError(ProblemError):
+    """The portal says that it cannot answer now."""
+
+    exit_code = NoAnswerError.exit_code
 
 
 def document(reason: str, detail: str, hint: str = "") -> dict[str, Any]:
@@ -56,12 +67,12 @@ def show(error: click.ClickException, *, as_json: bool) -> None:
         error.show()
         return
     problem = getattr(error, "problem", None) or document("usage", error.format_message())
-    click.echo(json.dumps(problem, indent=2, ensure_ascii=False), err=True)
+    click.echo(printable.as_json(problem), err=True)
 
 
 def tell(detail: str, *, reason: str, as_json: bool) -> None:
     """Print to standard error why a command ends early: the sentence, or a JSON document."""
-    said = json.dumps(document(reason, detail), indent=2, ensure_ascii=False) if as_json else detail
+    said = printable.as_json(document(reason, detail)) if as_json else detail
     click.echo(said, err=True)
 
 

@@ -7,7 +7,8 @@ import click
 
 from portal.cli import amounts
 from portal.cli.client import Client
-from portal.cli.output import moment, say, table, with_client
+from portal.cli.output import say, table, with_client
+from portal.cli.times import moment
 
 
 @click.command()
@@ -20,9 +21,13 @@ from portal.cli.output import moment, say, table, with_client
 @click.option("--team")
 @click.option("--project")
 @click.option("--member")
-@with_client
+@with_client()
 def forecast(client: Client, *, start: str | None, only: str | None, **query: str | None) -> None:
     """Forecast what a period will have cost."""
+    if start and query["window"]:
+        raise click.UsageError("Give --window or --from, not both.")
+    if query["until"] and not start:
+        raise click.UsageError("--until goes with --from.")
     found = client.get("costs/forecast", **query, **{"from": start, "filter": only})
     say(client, found, lambda: _text(found))
 

@@ -11,8 +11,9 @@ from portal.cli import amounts
 from portal.cli.client import Client
 from portal.cli.errors import CommandError
 from portal.cli.hints import in_commands
-from portal.cli.lookup import complete_job, complete_project, complete_team, without_kind
-from portal.cli.output import Columns, moment, say, say_rows, with_client
+from portal.cli.lookup import complete_job, complete_project, complete_team, projects_exist, without_kind
+from portal.cli.output import Columns, say, say_rows, with_client
+from portal.cli.times import moment
 
 JOB = ("job", "uid")
 COLUMNS: Columns = {
@@ -43,15 +44,16 @@ WIDE: Columns = {
 @click.option("--team", help="Slugs, with commas.", shell_complete=complete_team)
 @click.option("--label", help="KEY=VALUE, with commas: those whose pods have all of them.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
-@with_client
+@with_client(JOB)
 def jobs(client: Client, job: str | None, *, limit: int, **filters: str | None) -> None:
     """List queued Jobs, newest first; or show JOB (uid or name) and why its pods were refused."""
     if job is None:
+        projects_exist(client, filters["project"])
         rows = client.pages("jobs", limit, **filters)
-        say_rows(client, rows, COLUMNS, wide=WIDE, named=JOB, empty="No Jobs.")
+        say_rows(client, rows, COLUMNS, wide=WIDE, empty="No Jobs.")
         return
     row = client.get(f"jobs/{_find(client, without_kind(job, JOB[0]), **filters)}")
-    say(client, row, lambda: _text(row), JOB)
+    say(client, row, lambda: _text(row))
 
 
 def _find(client: Client, job: str, **filters: str | None) -> str:

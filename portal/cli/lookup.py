@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from portal.cli import config
-from portal.cli.client import Client
+from portal.cli.client import Client, segment
 from portal.cli.errors import CommandError
 
 MAX_COMPLETIONS = 200
@@ -23,11 +23,9 @@ def find(client: Client, allocation: str) -> str:
     Of several with the name, one of the default project is meant before others, and one that is alive before ended
     ones. Raises CommandError if none or several are left.
     """
-    allocation = without_kind(allocation, "allocation")
-    try:
+    allocation = without_kind(allocation, ALLOCATION[0])
+    if is_id(allocation):
         return str(uuid.UUID(allocation))
-    except ValueError:
-        pass
     rows = client.pages("allocations", MAX_COMPLETIONS, name=allocation)
     rows = [row for row in rows if row["project"] == client.config.project] or rows
     rows = [row for row in rows if row["phase"] != "ended"] or rows
@@ -41,6 +39,23 @@ def find(client: Client, allocation: str) -> str:
         where = ", ".join(f"{row['id']} in {row['project']}" for row in rows)
         raise CommandError(f"Several are named {allocation}: {where}.", reason="ambiguous", hint="Give the id.")
     return str(rows[0]["id"])
+
+
+def is_id(allocation: str) -> bool:
+    """Return whether an allocation is given by its id, also as `-o name` prints it."""
+    try:
+        uuid.UUID(without_kind(allocation, ALLOCATION[0]))
+    except ValueError:
+        return False
+    return True
+
+
+def projects_exist(client: Client, slugs: str | None) -> None:
+    """Raise ProblemError if there is no project with one of these slugs, which have commas between them, or the person
+    cannot see it.
+    """
+    for slug in filter(None, (slugs or "").split(",")):
+        client.get(f"projects/{segment(slug)}")
 
 
 def without_kind(reference: str, kind: str) -> str:

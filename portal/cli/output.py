@@ -1,72 +1,65 @@
 """Output of the commands: tables for people, the REST answer itself in the other formats."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 import click
-import yaml
 
-from portal.cli import config, jsonpath_template
+from portal.cli import config, printable, times
 from portal.cli.client import Client
-from portal.cli.output_format import Output, output_option
+from portal.cli.output_format import Named, Output, output_option
+from portal.yaml_text import to_yaml
 
 Columns = Mapping[str, Callable[[dict[str, Any]], object]]
 """The columns of a table by their heads."""
-Named = tuple[str, str]
-"""The kind of a row in `-o name`, and the field that identifies it."""
+request_timeout_option = click.option(
+    "--request-timeout",
+    type=times.SECONDS,
+    help="How long the portal may take for an answer, repeats included: 30s, 2m. Else 2m.",
+)
 
 
-def with_client(command: Callable[..., None], *formats: str) -> Callable[..., None]:
-    """Add the option `--output` to a command, and pass the client of the configured portal as first argument.
-    ``formats`` are those that only this command has.
+def with_client(named: Named | None = None, *formats: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds the options `--output` and `--request-timeout` to a command, and passes the client
+    of the configured portal as first argument. ``named`` says what `-o name` prints, if the command prints something
+    with a name; ``formats`` are those that only this command has.
     """
 
-    @wraps(command)
-    def wrapper(*args: Any, output: Output, **kwargs: Any) -> None:
-        command(Client(config.load(), output=output), *args, **kwargs)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def wrapper(*args: Any, output: Output, request_timeout: float | None, **kwargs: Any) -> None:
+            command(Client(config.load(), output=output, patience_s=request_timeout), *args, **kwargs)
 
-    return output_option(wrapper, *formats)
+        return output_option(named, *formats)(request_timeout_option(wrapper))
+
+    return decorate
 
 
-def say(client: Client, answer: Any, text: Callable[[], str], named: Named | None = None) -> None:
-    """Print the answer in the chosen format; ``text`` renders it for people, ``named`` says what `-o name` prints."""
+def say(client: Client, answer: Any, text: Callable[[], str]) -> None:
+    """Print the answer in the chosen format; ``text`` renders it for people."""
     output = client.output
     match output.format:
         case "json":
-            click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+            click.echo(printable.as_json(answer))
         case "yaml":
-            click.echo(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True), nl=False)
+            click.echo(to_yaml(answer), nl=False)
         case "jsonpath":
-            click.echo(jsonpath_template.render(output.template, answer), nl=False)
+            click.echo(output.template.render(answer), nl=False)
         case "name":
-            _print_names(answer, named)
+            kind, key = output.named
+            for row in answer.get("results", [answer]):
+                if row[key] is not None:
+                    click.echo(f"{kind}/{row[key]}")
         case _:
             click.echo(text())
 
 
-def say_rows(
-    client: Client,
-    rows: list[dict[str, Any]],
-    columns: Columns,
-    *,
-    wide: Columns,
-    named: Named,
-    empty: str,
-) -> None:
+def say_rows(client: Client, rows: list[dict[str, Any]], columns: Columns, *, wide: Columns, empty: str) -> None:
     """Print rows as a table, with the columns ``wide`` too if asked for, or in another format."""
     shown = {**columns, **wide} if client.output.format == "wide" else columns
     cells = [[cell(row) for cell in shown.values()] for row in rows]
-    say(client, {"results": rows}, lambda: table(list(shown), cells, empty), named)
-
-
-def _print_names(answer: Any, named: Named | None) -> None:
-    if named is None:
-        raise click.BadParameter("This command prints nothing that has a name.", param_hint="--output")
-    kind, key = named
-    for row in answer.get("results", [answer]):
-        click.echo(f"{kind}/{row[key]}")
+    say(client, {"results": rows}, lambda: table(list(shown), cells, empty))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "Nothing.") -> str:
@@ -78,8 +71,3 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "N
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
     )
-
-
-def moment(text: str | None) -> str:
-    """Return a time of the API, to the second."""
-    return text[:19].replace("T", " ") + "Z" if text else "-"

@@ -1,23 +1,66 @@
-"""Times of allocations: lengths as people type them, and an end in words."""
+"""Times: options for lengths and moments as people type them, and the end of an allocation in words."""
 
 import re
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
 
-from portal.cli.output import moment
-
 WAITING = ("scheduled", "queued", "starting", "suspended")
 _LENGTH = re.compile(r"(?:(?P<days>\d{1,4})d)?(?:(?P<hours>\d{1,5})h)?(?:(?P<minutes>\d{1,6})m)?", re.ASCII)
+_HOURS = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
+_SECONDS = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(s|m)?", re.ASCII)
 
 
-def length(text: str) -> timedelta:
-    """Return a length such as ``2d``, ``12h``, ``1d12h`` or ``90m``. Raises click.BadParameter."""
+class Time(click.ParamType):
+    """A time as ``read`` takes it from its text; it raises ValueError, and ``words`` say how the text is written."""
+
+    def __init__(self, name: str, read: Callable[[str], Any], words: str) -> None:
+        self.name, self._read, self._words = name, read, words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except ValueError:
+            return self.fail(f"'{value}' is no {self.name}; write it as {self._words}.", param, ctx)
+
+
+def _length(text: str) -> timedelta:
     match = _LENGTH.fullmatch(text)
     if not text or match is None:
-        raise click.BadParameter(f"'{text}' is no length; write it as 2d, 12h, 1d12h or 90m.")
+        raise ValueError
     return timedelta(**{unit: int(value) for unit, value in match.groupdict(default="0").items()})
+
+
+def _some_hours(text: str) -> str:
+    if not _HOURS.fullmatch(text) or not float(text):
+        raise ValueError
+    return text
+
+
+def _moment(text: str) -> str:
+    if "T" not in text or datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError
+    return text
+
+
+def _seconds(text: str) -> float:
+    match = _SECONDS.fullmatch(text)
+    if match is None or not float(match[1]):
+        raise ValueError
+    return float(match[1]) * (60 if match[2] == "m" else 1)
+
+
+LENGTH = Time("length", _length, "2d, 12h, 1d12h or 90m")
+HOURS = Time("number of hours", _some_hours, "8 or 0.5")
+MOMENT = Time("time with an offset", _moment, "2026-11-25T15:00:00Z")
+SECONDS = Time("length", _seconds, "30s or 2m")
+
+
+def moment(text: str | None) -> str:
+    """Return a time of the API, to the second."""
+    return text[:19].replace("T", " ") + "Z" if text else "-"
 
 
 def in_hours(length: timedelta) -> str:

@@ -10,12 +10,17 @@ from typing import Any
 
 import click
 
+from portal.cli import printable
 from portal.cli.client import Client
 from portal.cli.errors import INTERRUPTED, ProblemError, tell
-from portal.cli.lookup import ALLOCATION
-from portal.cli.output import moment, say
+from portal.cli.output import say
+from portal.cli.times import moment
 
 LOOK_EVERY_S = 1.0
+LONGER, MOST_LOOKS = 1.5, 10
+"""Of a pause: how much longer it gets while nothing changes, and at most how many times the first."""
+SAID_AGAIN_S = 300
+"""A wait says where it stands at least so often: CI systems end a step that prints nothing for ten minutes."""
 IN_PROGRESS_S = 3.0
 """How long an interrupt waits for a request that the portal still works on: whoever sent SIGINT soon sends SIGKILL."""
 ENDED, LATE = 3, 4
@@ -59,18 +64,42 @@ def interruptible(client: Client, awaited: Awaited) -> Iterator[None]:
 
 
 def finish(client: Client, awaited: Awaited, phase: str, timeout: float, text: Callable[[Row], str]) -> None:
-    """Wait, print the row as `text` renders it, and exit: 0 if it reached `phase`."""
+    """Wait, print the row as `text` renders it, and exit: 0 if it reached `phase`.
+
+    Until then it says on standard error what changes, and looks ever less often while nothing does.
+    """
     deadline = time.monotonic() + timeout
     row = awaited.row = awaited.row or awaited.find(client)
-    while row["phase"] not in (phase, "ended") and time.monotonic() < deadline:
-        time.sleep(min(LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+    said, said_at, pause = "", 0.0, LOOK_EVERY_S
+    while True:
+        standing = f"{row['name']} ({row['id']}) is {_standing(row)}"
+        if standing != said or time.monotonic() - said_at > SAID_AGAIN_S:
+            if client.output.format != "json":  # whose standard error is a document or nothing
+                click.echo(standing, err=True)
+            pause = LOOK_EVERY_S if standing != said else pause
+            said, said_at = standing, time.monotonic()
+        if row["phase"] in (phase, "ended") or time.monotonic() >= deadline:
+            break
+        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        pause = longer(pause)
         row = awaited.row = client.get(f"allocations/{row['id']}")
-    say(client, row, lambda: text(row), ALLOCATION)
+    say(client, row, lambda: text(row))
     if row["phase"] == "ended" != phase:
         sys.exit(ENDED)
     if row["phase"] != phase:
         _tell(client, "timeout", f"Not {phase} within {timeout:g} s. {_what_stays(row)}")
         sys.exit(LATE)
+
+
+def longer(pause: float) -> float:
+    """Return the pause after one in which nothing changed."""
+    return min(pause * LONGER, LOOK_EVERY_S * MOST_LOOKS)
+
+
+def _standing(row: Row) -> str:
+    """Return the phase, the position in the queue, and why: ``queued, 2 of 5: It starts when 1 more GPU is free.``"""
+    place = f", {row['queue']['position']} of {row['queue']['of']}" if row.get("queue") else ""
+    return f"{row['phase']}{place}" + (f": {printable.one_line(row['message'])}" if row["message"] else "")
 
 
 def _tell(client: Client, reason: str, detail: str) -> None:

@@ -61,6 +61,13 @@ def refuse(request: HttpRequest, detail: str, wait_s: int) -> NoReturn:
     raise TooManyRequests(detail, wait_s)
 
 
+def is_release(request: HttpRequest) -> bool:
+    """Return whether a REST request releases allocations. It waits for nothing else that a person asked for: what is
+    not released is charged.
+    """
+    return request.method == "POST" and _is_rest(request) and request.path.endswith("/release")
+
+
 def refuse_early(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Answer a request with 429 if the client was refused before, often enough, and still has to wait."""
 
@@ -88,7 +95,8 @@ def _client(request: HttpRequest) -> bytes | None:
     """
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
     if _is_rest(request):
-        scope, token = "rest", request.headers.get("Authorization", "").partition(" ")[2].strip()
+        scope = "release" if is_release(request) else "rest"
+        token = request.headers.get("Authorization", "").partition(" ")[2].strip()
         client = token or session or address_limits.network(request)
     elif request.method == "POST" and request.path == reverse("login"):
         scope, client = "sign-in", address_limits.network(request)

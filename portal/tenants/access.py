@@ -20,6 +20,7 @@ from django.db.models import Model, Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
 from portal.core.query_templates import QueryTemplate
+from portal.core.quotation import named
 from portal.core.reading import Columns, Compiled, Part, Rows, compiled, read_tables
 from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
@@ -217,7 +218,7 @@ def team_for(user: Person, slug: str) -> Team:
     """Return the team named `slug` with its department. Raises NotVisible."""
     team = None if "\x00" in slug else visible_teams(user).select_related("department").filter(slug=slug).first()
     if team is None:
-        raise NotVisible(f"The team {slug}", hint="GET /me lists your teams.")
+        raise NotVisible(f"The team {named(slug)}", hint="GET /me lists your teams.")
     return team
 
 
@@ -225,7 +226,7 @@ def department_for(user: Person, slug: str) -> Department:
     """Return the department named `slug` with its parent. Raises NotVisible."""
     found = None if "\x00" in slug else visible_departments(user).select_related("parent").filter(slug=slug).first()
     if found is None:
-        raise NotVisible(f"The department {slug}", hint="GET /departments lists those of your teams.")
+        raise NotVisible(f"The department {named(slug)}", hint="GET /departments lists those of your teams.")
     return found
 
 
@@ -292,7 +293,7 @@ def projects_in_use(user: Person) -> Part:
 
 
 def no_project(slug: str) -> NotVisible:
-    return NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
+    return NotVisible(f"The project {named(slug)}", hint="GET /me lists your projects.")
 
 
 def for_platform(user: Person, rows: QuerySet[RowT]) -> QuerySet[RowT]:

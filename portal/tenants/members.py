@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import RowLock
+from portal.core.quotation import named
 from portal.tenants import access, invitations, services
 from portal.tenants.models import Invitation, Membership, PlatformRole, Role, Team, User
 
@@ -65,7 +66,7 @@ def add(user: User, team: Team, username: str, role: str) -> Membership:
         )
     person = User.objects.filter(username=username).first() if "\x00" not in username else None
     if person is None:
-        raise Invalid({"username": [f"Nobody is called {username!r} here. Create the person in the admin first."]})
+        raise Invalid({"username": [f"Nobody is called {named(username)} here. Create the person in the admin first."]})
     if not person.is_active:
         raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
     return services.add_member(team, person, role, actor=user.username)
@@ -80,7 +81,7 @@ def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Mem
     access.require(user, "member.manage", team)
     membership = member(team, username)
     if membership is None:
-        raise NotVisible(f"The member {username} of {team.slug}", hint="GET /members lists them.")
+        raise NotVisible(f"The member {named(username)} of {team.slug}", hint="GET /members lists them.")
     person = membership.user
     with transaction.atomic():
         if lock is not None:

@@ -13,6 +13,7 @@ from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Team, User
 from quotas.costs import amounts, currencies
@@ -91,7 +92,7 @@ def set_shared_cost(
         known = SharedCost.objects.filter(name=name, month=month).first()
         if known and any(getattr(known, field) != value for field, value in values.items()):
             hint = "Fixed costs never change; set a later one."
-            raise Refused("name_taken", f"{name} has another cost from {month:%Y-%m} on.", hint)
+            raise Refused("name_taken", f"{named(name)} has another cost from {month:%Y-%m} on.", hint)
         before = SharedCost.objects.filter(name=name, month__lt=month).first()
         if not known and before and month < clock.now().date().replace(day=1):
             raise Invalid({"month": ["A fixed cost cannot change what was charged. Give this month or a later one."]})
@@ -104,14 +105,16 @@ def set_shared_cost(
 def _cluster(slug: str) -> Cluster:
     row = Cluster.objects.filter(slug=slug).first()
     if row is None:
-        raise Invalid({"cluster": [f"There is no cluster {slug!r}. Use one of {', '.join(sorted(registry.slugs()))}."]})
+        raise Invalid(
+            {"cluster": [f"There is no cluster {named(slug)}. Use one of {', '.join(sorted(registry.slugs()))}."]}
+        )
     return row
 
 
 def _teams(slugs: Sequence[str]) -> list[str]:
     known = set(Team.objects.values_list("slug", flat=True))
     if unknown := sorted(set(slugs) - known):
-        raise Invalid({"teams": [f"There is no team {', '.join(unknown)}."]})
+        raise Invalid({"teams": [f"There is no team {', '.join(map(named, unknown))}."]})
     if not known:
         raise Invalid({"teams": ["There is no team to split the cost between."]})
     return sorted(set(slugs) or known)

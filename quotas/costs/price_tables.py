@@ -22,6 +22,7 @@ from django.db import transaction
 
 from portal.core import csv_cells, rfc3339
 from portal.core.errors import Invalid, Problem
+from portal.core.quotation import quoted
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.costs import capacity_services, pricing
@@ -175,7 +176,8 @@ def _moment(text: str) -> datetime | None:
     try:
         return rfc3339.time(text)
     except ValueError as error:
-        raise Invalid({"valid_from": [f"{text!r} is not a valid time. Use e.g. 2026-11-01T00:00:00Z."]}) from error
+        words = f"{quoted(text)} is not a valid time. Use e.g. 2026-11-01T00:00:00Z."
+        raise Invalid({"valid_from": [words]}) from error
 
 
 def _exported() -> Iterator[dict[str, str]]:

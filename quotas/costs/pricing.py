@@ -4,6 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from portal.core.errors import Invalid
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog.models import Flavor, Node, Offering
@@ -42,7 +43,7 @@ def set_slice_price(
     access.require(user, "price.manage", None)
     row = Offering.objects.select_related("flavor").filter(key=offering).first()
     if row is None:
-        raise Invalid({"offering": [f"There is no offering {offering}. GET /offerings lists them."]})
+        raise Invalid({"offering": [f"There is no offering {named(offering)}. GET /offerings lists them."]})
     return services.set_slice_price(user.username, row, amount, currencies.check(currency), valid_from, source)
 
 
@@ -92,12 +93,12 @@ def term_named(term: str) -> Term:
 def node_named(cluster: str, node: str) -> Node:
     row = Node.objects.filter(cluster=cluster, name=node).first()
     if row is None:
-        raise Invalid({"node": [f"There is no GPU node {node} in cluster {cluster or 'without a name'}."]})
+        raise Invalid({"node": [f"There is no GPU node {named(node)} in cluster {named(cluster)}."]})
     return row
 
 
 def _flavor(name: str) -> Flavor:
     row = Flavor.objects.filter(name=name).first()
     if row is None:
-        raise Invalid({"flavor": [f"There is no flavor {name}. GET /flavors lists them."]})
+        raise Invalid({"flavor": [f"There is no flavor {named(name)}. GET /flavors lists them."]})
     return row

@@ -1,25 +1,27 @@
-"""The window grammar: `today yesterday 24h 7d 2w week lastweek month lastmonth <t0>,<t1>`, half-open.
+"""The window grammar: `today yesterday 15m 24h 7d 2w week lastweek month lastmonth <t0>,<t1>`, half-open.
 
 As in OpenCost, with two differences: weeks start on Monday (ISO 8601) unless another day is chosen, and every window is
 half-open. Named windows are of a calendar: that of a time zone, UTC unless another is chosen. `today`, `7d` and `month`
-reach to the end of the day or month, so their end may be in the future, where nothing is charged yet.
+reach to the end of the day or month, so their end may be in the future, where nothing is charged yet. `15m` ends now.
 """
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from portal.core import rfc3339
 from portal.core.errors import Invalid
+from portal.core.quotation import quoted
 from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of, months_between, months_later
 from quotas.costs.rating import Window
 from quotas.metering.hours import DAY, HOUR
 
 MAX_DAYS = 3660
+MINUTE = timedelta(minutes=1)
 FIRST_YEAR, LAST_YEAR = 1970, 2999
 DAY_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-LENGTH = re.compile(r"([1-9][0-9]{0,4})([hdw])")
+LENGTH = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 WORKS = (
-    "today, yesterday, 7d (any number of h, d or w), week, lastweek, month, lastmonth, "
+    "today, yesterday, 7d (any number of m, h, d or w), week, lastweek, month, lastmonth, "
     "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
 )
 
@@ -27,7 +29,9 @@ WORKS = (
 def parse(text: str, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window:
     """Return the window that `text` names at `now`; raise Invalid, with examples, for any other text."""
     window = _named(text, now, calendar) or _pair(text, calendar)
-    if window.end <= window.start:
+    if window.end == window.start:
+        raise _invalid("It is empty, since the end is not part of a window: 2026-11-01,2026-11-02 is one day.")
+    if window.end < window.start:
         raise _invalid("It ends before it starts.")
     if window.end - window.start > MAX_DAYS * DAY + 2 * HOUR:  # clocks may change between
         raise _invalid(f"It is longer than {MAX_DAYS} days.")
@@ -76,7 +80,9 @@ def _named(text: str, now: datetime, calendar: Calendar) -> Window | None:
 
 
 def _last(count: int, unit: str, now: datetime, calendar: Calendar) -> Window:
-    """Return the window of the present hour or day and those before it, so many in all."""
+    """Return the window of the present hour or day and those before it, so many in all; of minutes, up to now."""
+    if unit == "m":
+        return Window(now - count * MINUTE, now)
     if unit == "h":
         end = calendar.hour_of(now) + HOUR
         return Window(end - min(count, (MAX_DAYS + 1) * 24) * HOUR, end)
@@ -91,7 +97,7 @@ def _days(calendar: Calendar, start: date, end: date) -> Window:
 def _pair(text: str, calendar: Calendar) -> Window:
     start, comma, end = text.partition(",")
     if not comma:
-        raise _invalid(f"{text!r} is not a valid window.")
+        raise _invalid(f"{quoted(text)} is not a valid window.")
     return Window(_moment(start.strip(), calendar), _moment(end.strip(), calendar))
 
 
@@ -104,7 +110,7 @@ def _moment(text: str, calendar: Calendar) -> datetime:
     except (OverflowError, ValueError) as error:
         has_no_offset = re.search(r"T[0-9:.]+$", text)
         why = "has no offset; end it with Z for UTC" if has_no_offset else "is not a valid time"
-        raise _invalid(f"{text!r} {why}.") from error
+        raise _invalid(f"{quoted(text)} {why}.") from error
 
 
 def _invalid(why: str) -> Invalid:

@@ -1,16 +1,12 @@
 """Errors of the gpu-portal command: on standard error, as text or as a problem document, and its exit codes."""
 
 import json
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from allocations.models import Allocation
 from portal.cli import client
+from tests.support.scripted_server import EMPTY_LIST, answer, serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOO_MANY = ("request", "l40s/whole", "--project", "vision-train", "--count", "6")
@@ -21,57 +17,13 @@ def problem(result):
     return json.loads(result.stderr)
 
 
-@contextmanager
-def busy_once(status: str, pause_s: int) -> Iterator[tuple[str, list[float]]]:
-    """Serve an empty list, but first a busy answer. Yield the address, and the times of the requests."""
-    empty = json.dumps({"results": [], "next": None})
-    head = "Content-Type: application/json\r\nConnection: close\r\n"
-    answers = [
-        f"HTTP/1.1 {status}\r\n{head}Retry-After: {pause_s}\r\nContent-Length: 2\r\n\r\n{{}}",
-        f"HTTP/1.1 200 OK\r\n{head}Content-Length: {len(empty)}\r\n\r\n{empty}",
-    ]
-    times: list[float] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            for answer in answers:
-                connection, _ = listener.accept()
-                with connection:
-                    times.append(time.monotonic())
-                    connection.recv(65536)
-                    connection.sendall(answer.encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", times
-        thread.join()
-
-
 @pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests"])
 def test_a_busy_portal_is_asked_again_after_the_pause_that_it_names(run, monkeypatch, status):
-    with busy_once(status, pause_s=2) as (url, times):
-        monkeypatch.setenv("GPU_PORTAL_URL", url)
+    with serving(answer(status, "{}", Retry_After="2"), answer("200 OK", EMPTY_LIST)) as asked:
+        monkeypatch.setenv("GPU_PORTAL_URL", asked.url)
         assert run("list").stdout == "No allocations.\n"
-    first, second = times
+    first, second = asked.times
     assert second - first >= 2
-
-
-@pytest.fixture
-def proxy() -> Iterator[str]:
-    """Yield the address of a server that answers each request with a page of HTML, as a proxy does."""
-    page = b"HTTP/1.1 404 Not Found\r\nContent-Length: 15\r\nConnection: close\r\n\r\n<html>no</html>"
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(page)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread.join()
 
 
 def test_a_refusal_as_json_is_the_problem_itself_on_standard_error(run):
@@ -94,28 +46,26 @@ def test_every_other_error_is_a_problem_too(run, monkeypatch):
     assert problem(run("list", "-o", "json"))["reason"] == "not_configured"
 
 
-def test_an_unreachable_server_is_told_in_one_sentence(run, monkeypatch, proxy):
+def test_an_unreachable_server_is_told_in_one_sentence(run, monkeypatch):
     monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.0)
     monkeypatch.setenv("GPU_PORTAL_URL", "http://127.0.0.1:1")
     result = run("list")
-    assert result.exit_code == 1
+    assert result.exit_code == 5
     assert result.stderr == "Error: http://127.0.0.1:1 cannot be reached: connection refused.\n"
     monkeypatch.setenv("GPU_PORTAL_URL", "http://portal.invalid")
     assert run("list").stderr.startswith("Error: http://portal.invalid cannot be reached: ")
     monkeypatch.setenv("GPU_PORTAL_URL", "localhost:8000")
     assert "is not the URL of a portal. It begins with http://" in run("list").stderr
-    monkeypatch.setenv("GPU_PORTAL_URL", proxy)
-    assert run("list").stderr == f"Error: {proxy} answered with HTTP status 404 and no JSON, as no portal does.\n"
+    with serving(answer("404 Not Found", "<html>no</html>")) as proxy:
+        monkeypatch.setenv("GPU_PORTAL_URL", proxy.url)
+        result = run("list")
+    assert result.stderr == f"Error: {proxy.url} answered with HTTP status 404 and no JSON, as no portal does.\n"
 
 
 def test_hints_name_commands_and_options(run, monkeypatch):
     unknown = run("request", "l40s/hole", "--project", "vision-train")
     assert "`gpu-portal offerings` lists what is offered." in unknown.stderr
     assert "`gpu-portal whoami` lists your projects." in run("request", "l40s/whole", "--project", "nope").stderr
-    both = run(
-        "request", "l40s/whole", "--project", "vision-train", "--hours", "1", "--ends-at", "2031-01-01T00:00:00Z"
-    )
-    assert "--hours: Give --hours or --ends-at, not both." in both.stderr
     monkeypatch.setenv("GPU_PORTAL_TOKEN", "gpup_wrong")
     assert "`gpu-portal login`" in run("list").stderr
 

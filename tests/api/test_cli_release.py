@@ -56,6 +56,33 @@ def test_one_that_is_not_released_is_told_and_exits_1(run, three, team, project)
     assert live() == {"b", "c", "theirs"}
 
 
+def test_a_release_by_name_in_the_default_project_waits_for_no_limit(run, three, monkeypatch, settings):
+    monkeypatch.setenv("GPU_PORTAL_PROJECT", "vision-train")
+    settings.API_REQUESTS_PER_MINUTE = 1
+    run("whoami")
+    run("release", "a", "--request-timeout", "1s")
+    assert live() == {"b", "c"}
+
+
+def test_what_is_not_there_keeps_no_other_from_being_released(run, three):
+    result = run("release", "a", "nope", "c", "-o", "json")
+    assert result.exit_code == 1
+    assert live() == {"b"}
+    rows = {row["name"]: row["problem"] for row in json.loads(result.stdout)["results"]}
+    assert (rows["a"], rows["nope"]["reason"], rows["c"]) == (None, "not_found", None)
+    printed = run("release", "nope", "b").stdout
+    assert "nope is not released: There is no allocation nope, or you cannot see it." in printed
+    assert live() == set()
+    assert run("release", "nope", "never").exit_code == 1
+
+
+@pytest.mark.parametrize("words", [("release", "--all"), ("list",), ("jobs",)])
+def test_a_project_that_is_not_there_is_no_empty_one(run, three, words):
+    result = run(*words, "--project", "vision-trian")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "does not exist, or you cannot see it" in result.stderr
+
+
 @pytest.mark.parametrize(
     "words", [(), ("--all",), ("a", "--all", "--project", "vision-train"), ("a", "--project", "x")]
 )

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
+from portal.core.quotation import named
 from portal.tenants import members
 from portal.tenants.models import Membership, User
 from tests.support.people import client, person
@@ -130,7 +131,7 @@ def test_a_lead_hears_the_same_of_who_is_no_member_and_of_who_does_not_exist(tea
     for username in (stranger, "nobody", "no\x00body"):
         with pytest.raises(NotVisible) as unseen:
             members.set_role(lead, team, username, "member")
-        told.append(unseen.value.detail.replace(username, "NAME"))
+        told.append(unseen.value.detail.replace(named(username), "NAME"))
         with pytest.raises(Forbidden) as refusal:
             members.add(lead, team, username, "member")
         assert "POST /invitations" in refusal.value.hint

@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 
 from allocations.limits import services as limit_services
 from allocations.models import Allocation
+from frontend import time_zone
 from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
@@ -41,6 +42,8 @@ class World:
     invitation: int = 0
     received: dict[str, int] = field(default_factory=dict)
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    zone: str = ""
+    """The time zone of every browser; UTC if it names none."""
 
     def path(self, pattern: str, role: str) -> str:
         """Return the path that `role` requests: of the team's objects, and of the role's own token."""
@@ -75,25 +78,34 @@ class World:
         allowed = ask("operator", "TRACE", pattern).headers.get("Allow", "GET, POST").split(", ")
         return [method for method in access_matrix.METHODS if method in allowed]
 
-    def rest(self, role: str, method: str, pattern: str) -> Any:
-        body = json.dumps(request_bodies.of_operation(f"{method} {pattern}"))
+    def rest(self, role: str, method: str, pattern: str, **changes: Any) -> Any:
+        """Ask with the body that is right for the route, but for ``changes`` of its fields."""
+        body = json.dumps(request_bodies.of_operation(f"{method} {pattern}") | changes)
         return self.clients[role].generic(method, self.path(pattern, role), body, "application/json", HTTP_IF_MATCH="*")
 
-    def page(self, role: str, method: str, pattern: str) -> Any:
+    def page(self, role: str, method: str, pattern: str, **changes: Any) -> Any:
+        """Ask with what is right for the page's form, or with nothing for GET, but for ``changes`` of its fields."""
         browser = Client()  # a new one each time: an answer may take the cookie away
+        browser.cookies[time_zone.COOKIE] = self.zone
         if role in self.cookies:
             browser.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
         path = self.path(pattern, role)
-        return browser.post(path, self._form(pattern)) if method == "POST" else browser.generic(method, path)
+        if method == "GET":
+            return browser.get(path, changes)
+        return browser.post(path, self._form(pattern) | changes) if method == "POST" else browser.generic(method, path)
 
     def _form(self, pattern: str) -> dict[str, Any]:
         """Return what an operator sends with the forms that the page shows them."""
         if pattern not in self.bodies:
-            contexts = self.page("operator", "GET", pattern).context or []
-            values = [value for context in contexts for layer in context for value in layer.values()]
-            shown = dict.fromkeys(value for value in values if isinstance(value, BaseForm))
-            self.bodies[pattern] = request_bodies.of_forms(f"POST {pattern}", shown)
+            self.bodies[pattern] = request_bodies.of_forms(f"POST {pattern}", self.forms(pattern))
         return self.bodies[pattern]
+
+    def forms(self, pattern: str) -> list[BaseForm]:
+        """Return the forms that the page shows an operator."""
+        found = self.page("operator", "GET", pattern).context or []
+        contexts = found if isinstance(found, list) else [found]  # of a page of one template it is no list
+        values = [value for context in contexts for layer in context for value in layer.values()]
+        return list(dict.fromkeys(value for value in values if isinstance(value, BaseForm)))
 
 
 def world(team: Team, other: Team, project: Project) -> World:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.claims import diagnostics, fit, units
+from allocations.claims import device_schema, diagnostics, fit, units
 from allocations.claims.fit import Answer
 from allocations.claims.units import DeviceDemand, DeviceDemands
 from tests.support.claims import claim, demands, fleet
@@ -151,9 +151,19 @@ def test_says_that_a_node_has_fewer():
 def test_says_what_devices_publish_instead():
     found = infeasible({"capacities": [{"name": "memory", "operator": ">=", "value": "200Gi"}]})
     assert "memory >= 200Gi" in found.detail
-    assert "Mi" in found.hint
+    assert found.hint == "Devices here have 81152Mi."
     other = infeasible({"attributes": [{"name": "architecture", "operator": "==", "value": "Ampere"}]})
-    assert other.hint == "Here it is: Hopper."
+    assert other.hint == "Devices here have Hopper."
+
+
+def test_says_the_least_and_the_most_where_devices_differ():
+    found = infeasible({"device": "mig", "capacities": [{"name": "memory", "operator": ">=", "value": "200Gi"}]})
+    least, most = found.hint.removeprefix("Devices here have ").removesuffix(".").split(" to ")
+    assert least != most
+
+
+def test_no_list_of_what_there_is_has_nothing_in_it():
+    assert device_schema.problem("numaNode", {}, "attribute").endswith(" None publishes any.")
 
 
 def test_says_which_constraint_binds():

@@ -1,11 +1,11 @@
 """`-o jsonpath=` of the gpu-portal command: the templates that users of kubectl write."""
 
-import click
 import pytest
 
-from portal.cli.jsonpath_template import render
+from portal.cli.jsonpath_template import parse
 
 ROW = {"id": "0192", "count": 2, "queue": None, "devices": [{"node": "h100-0"}, {"node": "h100-1"}]}
+ROW["labels"] = {"example.com/stage": "prod"}
 LIST = {"results": [{"name": "train", "phase": "active"}, {"name": "old", "phase": "ended"}]}
 
 
@@ -27,28 +27,32 @@ LIST = {"results": [{"name": "train", "phase": "active"}, {"name": "old", "phase
         ("{..node}", "h100-0 h100-1"),
         ('id: {.id}{"\\n"}', "id: 0192\n"),
         ("{'{'}{.id}{'}'}", "{0192}"),
+        (r"{.labels.example\.com/stage}", "prod"),
+        (r"{.labels['example.com/stage']}", "prod"),
     ],
 )
 def test_an_expression_is_replaced_by_what_it_finds(template, text):
-    assert render(template, ROW) == text
+    assert parse(template).render(ROW) == text
 
 
 def test_a_filter_keeps_rows():
-    assert render('{.results[?(@.phase=="active")].name}', LIST) == "train"
+    assert parse('{.results[?(@.phase=="active")].name}').render(LIST) == "train"
 
 
 def test_a_range_is_repeated_for_each_row():
     template = '{range .results[*]}{.name}{"\\t"}{@.phase}{"\\n"}{end}'
-    assert render(template, LIST) == "train\tactive\nold\tended\n"
+    assert parse(template).render(LIST) == "train\tactive\nold\tended\n"
 
 
 def test_ranges_are_nested():
     nested = {"teams": [{"slug": "a", "people": ["x", "y"]}, {"slug": "b", "people": ["z"]}]}
     template = "{range .teams[*]}{.slug}:{range .people[*]} {@}{end};{end}"
-    assert render(template, nested) == "a: x y;b: z;"
+    assert parse(template).render(nested) == "a: x y;b: z;"
 
 
-@pytest.mark.parametrize("template", ["{.id", "{.results[?}", "{range .results[*]}{.name}", "{end}", "{.a b}"])
-def test_a_template_that_cannot_be_read_is_wrong_usage(template):
-    with pytest.raises(click.BadParameter, match="no jsonpath template"):
-        render(template, LIST)
+@pytest.mark.parametrize(
+    "template", ["{.id", "{.results[?}", "{range .results[*]}{.name}", "{end}", "{.a b}", r"{'\x'}"]
+)
+def test_a_template_that_cannot_be_read_is_told_without_an_answer(template):
+    with pytest.raises(ValueError, match=r"."):
+        parse(template)

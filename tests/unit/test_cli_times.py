@@ -14,13 +14,13 @@ HELD = {"hours": "8.000000", "hours_left": "5.250000", "ended_at": None, "ends_a
     ("text", "hours"), [("2d", 48), ("12h", 12), ("1d12h", 36), ("90m", 1.5), ("1d1h30m", 25.5), ("0h", 0)]
 )
 def test_a_length_is_written_in_days_hours_and_minutes(text, hours):
-    assert times.length(text) == timedelta(hours=hours)
+    assert times.LENGTH.convert(text, None, None) == timedelta(hours=hours)
 
 
 @pytest.mark.parametrize("text", ["", "2", "2 d", "h", "-1h", "1.5h", "2w", "1h2d", "١d"])
 def test_what_is_no_length_is_refused_with_what_is_one(text):
     with pytest.raises(click.BadParameter, match="write it as 2d, 12h"):
-        times.length(text)
+        times.LENGTH.convert(text, None, None)
 
 
 @pytest.mark.parametrize(("minutes", "hours"), [(2880, "48"), (90, "1.5"), (600, "10"), (1, "0.016667"), (0, "0")])

@@ -24,6 +24,8 @@ def day(month: int, number: int, year: int = 2026, hour: int = 0) -> datetime:
         ("7d", day(11, 13), day(11, 20)),
         ("30d", day(10, 21), day(11, 20)),
         ("24h", datetime(2026, 11, 18, 16, tzinfo=UTC), datetime(2026, 11, 19, 16, tzinfo=UTC)),
+        ("15m", datetime(2026, 11, 19, 15, 15, tzinfo=UTC), NOW),
+        ("90m", datetime(2026, 11, 19, 14, tzinfo=UTC), NOW),
         ("2w", day(11, 6), day(11, 20)),
         ("week", day(11, 16), day(11, 23)),
         ("lastweek", day(11, 9), day(11, 16)),
@@ -54,7 +56,7 @@ def test_months_of_any_length_and_the_turn_of_the_year():
         "2026-13-01,2026-14-01",
         "0001-01-01T00:00:00+14:00,today",
         "0001-01-01,9999-12-31",
-        *("88000h", "600w", "7m"),
+        *("88000h", "600w", "0m", "7M", "7s"),
     ],
 )
 def test_any_other_text_is_answered_with_what_works(text):
@@ -62,6 +64,13 @@ def test_any_other_text_is_answered_with_what_works(text):
         parse(text, NOW)
     (message,) = caught.value.errors["window"]
     assert "today, yesterday, 7d" in message
+
+
+@pytest.mark.parametrize(("last", "why"), [("2026-11-01", "It is empty"), ("2026-10-31", "It ends before it starts")])
+def test_a_window_of_no_time_is_told_apart_from_one_that_ends_before_it_starts(last, why):
+    with pytest.raises(Invalid) as caught:
+        parse(f"2026-11-01,{last}", NOW)
+    assert caught.value.errors["window"][0].startswith(why)
 
 
 def in_zone(name: str, week_start: Weekday = Weekday.MONDAY) -> Calendar:

@@ -23,14 +23,14 @@ run() {
   return "$status"
 }
 
-# Repeats a command that exits with 1. gpu-portal does after a lost answer as after a refusal, so that both are repeated;
-# with 2 after a mistake in the command line, with 3 and 4 from --wait. All have the same effect when repeated.
+# Repeats a command that exits with one of $repeated: gpu-portal does with 5 without an answer, and with 1 when it is
+# refused; kubectl with 1 after either. All have the same effect when repeated.
 retry() {
   local pause status
   for pause in $pauses 0; do
     status=0
     run "$@" || status=$?
-    if [[ $status != 1 || $pause == 0 ]]; then return "$status"; fi
+    if [[ " ${repeated:-1 5} " != *" $status "* || $pause == 0 ]]; then return "$status"; fi
     run sleep "$pause"
   done
 }
@@ -58,7 +58,7 @@ kubeconfig() {
 }
 
 # --hours bounds the cost if this machine is lost, and nobody is left to release.
-retry gpu-portal request "${OFFERING:-h100/whole}" --name "$name" --idempotency-key "$name" --hours "${HOURS:-1}" \
+repeated=5 retry gpu-portal request "${OFFERING:-h100/whole}" --name "$name" --idempotency-key "$name" --hours "${HOURS:-1}" \
   --no-requeue --purpose "Pipeline run $name" --wait --timeout "${QUEUE_TIMEOUT_S:-1800}" --release-on-interrupt
 kubeconfig
 sed "s/NAME/$name/g" "$pod" > "$work/pod.yaml"

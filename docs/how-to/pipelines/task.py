@@ -18,6 +18,7 @@ from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
 from urllib3.util import Retry
 
 API = os.environ["GPU_PORTAL_URL"].rstrip("/") + "/api/v1"
@@ -37,13 +38,21 @@ class Repeats(Retry):
     RETRY_AFTER_STATUS_CODES = Retry.RETRY_AFTER_STATUS_CODES | {409}
 
 
+class Bearer(AuthBase):
+    """The token. As an auth object it comes before a password that ~/.netrc may have for the host."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {os.environ['GPU_PORTAL_TOKEN']}"
+        return request
+
+
 def session() -> requests.Session:
     """Return a session that repeats what got no answer or a busy one.
 
     Repeating a POST is safe: a request has an Idempotency-Key, and a release has its effect once anyway.
     """
     portal = requests.Session()
-    portal.headers["Authorization"] = f"Bearer {os.environ['GPU_PORTAL_TOKEN']}"
+    portal.auth = Bearer()
     repeats = Repeats(
         total=HTTP_REPEATS,
         backoff_factor=0.5,

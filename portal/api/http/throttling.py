@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class PersonThrottle(BaseThrottle):
-    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user; and what `person_limits` allow."""
+    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user; and what `person_limits` allow.
+
+    As many releases are allowed besides, whatever else the person has used up.
+    """
 
     def __init__(self) -> None:
         self.wait_s = 0
@@ -20,7 +23,10 @@ class PersonThrottle(BaseThrottle):
         person = request.user.pk
         limit = settings.API_REQUESTS_PER_MINUTE
         if person:
-            use = person_limits.use(request._request, person, "api:user", limit)
+            is_release = early_refusals.is_release(request._request)
+            use = person_limits.use(request._request, person, "api:release" if is_release else "api:user", limit)
+            if is_release:
+                request._request.META[person_limits.WAIT] = 0
         else:
             use = counters.use(f"api:address:{address_limits.network(request)}", limit)
         request._request.META[rate_limit_fields.USE] = use

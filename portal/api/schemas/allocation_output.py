@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any, get_args
 from uuid import UUID
 
-import yaml
 from rest_framework import serializers
 
 from allocations.capacity import node_shares
@@ -33,6 +32,7 @@ from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
 from portal.core import clock
 from portal.core.money import HOURS_PLACES, text
 from portal.core.reading import Batch
+from portal.yaml_text import to_yaml
 
 PHASES, OUTCOMES = list(Phase), list(Outcome)
 WARNING_REASONS = get_args(WarningReason)
@@ -288,7 +288,7 @@ def manifest(content: dict[str, Any]) -> dict[str, Any]:
         "apiVersion": content["apiVersion"],
         "kind": content["kind"],
         "name": content["metadata"]["name"],
-        "yaml": yaml.safe_dump(content, sort_keys=False),
+        "yaml": to_yaml(content),
     }
 
 

@@ -18,6 +18,7 @@ from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid, NotVisible
+from portal.core.quotation import named
 from portal.tenants import access
 from quotas.catalog import decisions, quantities
 from quotas.catalog.models import Flavor, Offering
@@ -120,7 +121,7 @@ def flavor(request: Request, name: str) -> Response:
     rows = _flavors(request)
     row = None if "\x00" in name else rows.filter(name=name).first()
     if row is None:
-        raise NotVisible(f"There is no flavor {name}.")
+        raise NotVisible(f"The flavor {named(name)}")
     if request.method == "PUT":
         row = _decided(request, row, read(FlavorDecision, request))
     return Response(FlavorOut(row).data, headers={"ETag": etag.entity_tag(_version(row))})
@@ -163,7 +164,7 @@ def offering(request: Request, flavor: str, slice_: str) -> Response:
     rows = access.for_platform(user, Offering.objects.all())
     row = None if "\x00" in key else rows.filter(key=key).first()
     if row is None:
-        raise NotVisible(f"The offering {key}", hint="GET /offerings lists those that are not hidden.")
+        raise NotVisible(f"The offering {named(key)}", hint="GET /offerings lists those that are not hidden.")
     if request.method == "PUT":
         hidden = read(OfferingDecision, request)["hidden"]
         row = decisions.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))

@@ -23,6 +23,7 @@ from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Team, User
 from portal.tenants.models import Scope as TokenScope
@@ -254,5 +255,5 @@ def _scope(body: dict[str, Any]) -> Scope:
         return None
     if found is None:
         name = next(name for name in ("pool", "offering", "flavor") if name in body)
-        raise Invalid({name: [f"There is no {name} {body[name]}."]})
+        raise Invalid({name: [f"There is no {name} {named(str(body[name]))}."]})
     return found

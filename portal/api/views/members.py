@@ -16,6 +16,7 @@ from portal.api.http.strict import Body, Choice, Text, query_value, read
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH, TEAM
 from portal.core.errors import NotVisible
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants import members as tenants
 from portal.tenants.models import Membership, Role
@@ -88,7 +89,7 @@ def member(request: Request, team: str, username: str) -> HttpResponse:
         return _out(tenants.set_role(user, of, username, role, etag.lock(request, _version)))
     row = tenants.member(of, username)
     if row is None:
-        raise NotVisible(f"The member {username} of {team}", hint="GET /members lists them.")
+        raise NotVisible(f"The member {named(username)} of {named(team)}", hint="GET /members lists them.")
     return _out(row)
 
 

@@ -25,6 +25,7 @@ from portal.api.schemas.cost_output import amount
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
 from portal.core.errors import Invalid
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants import object_limits as limits
 from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team, User
@@ -269,7 +270,7 @@ def _team(user: User, slug: str) -> Team:
     rows = editable.teams(user).select_related("department")
     found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
-        raise Invalid({"team": [f"There is no team {slug}. GET /teams lists them."]})
+        raise Invalid({"team": [f"There is no team {named(slug)}. GET /teams lists them."]})
     return found
 
 

@@ -18,6 +18,7 @@ from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Department, Team, User
 
@@ -166,7 +167,7 @@ def _department(user: User, slug: str | None, field: str) -> Department | None:
     rows = editable.departments(user)
     found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
-        raise Invalid({field: [f"There is no department {slug}. GET /departments lists them."]})
+        raise Invalid({field: [f"There is no department {named(slug)}. GET /departments lists them."]})
     return found
 
 

@@ -1,0 +1,66 @@
+"""Types of options whose values are checked before the portal is asked."""
+
+import json
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from allocations.domain.phases import Phase
+
+TIMEOUT = click.FloatRange(min=0)
+
+
+class Json(click.ParamType):
+    """A JSON document, as the value that it is."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except ValueError as error:
+            return self.fail(f"That is no JSON: {error}.", param, ctx)
+
+
+class JsonFile(click.File):
+    """A file with a JSON document, - for standard input, as the value that it is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        with super().convert(value, param, ctx) as file:
+            return JSON.convert(file.read(), param, ctx)
+
+
+class Names(click.ParamType):
+    """Names with commas between them, each one of ``choices``; their text as it is."""
+
+    name = "names"
+
+    def __init__(self, *choices: str) -> None:
+        self._choices = choices
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if unknown := [name for name in value.split(",") if name.strip() not in self._choices]:
+            self.fail(f"{', '.join(unknown)} is none of {', '.join(self._choices)}.", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{each}") for each in self._choices if each.startswith(last)]
+
+
+class TextUpTo(click.ParamType):
+    """A text of at most so many characters."""
+
+    name = "text"
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if self._most is not None and len(value) > self._most:
+            self.fail(f"It has {len(value)} characters, and at most {self._most} are allowed.", param, ctx)
+        return value
+
+
+JSON, PHASE_NAMES = Json(), Names(*Phase)
