@@ -112,6 +112,24 @@ class Node:
         )
         self.shareable = tuple(device.shareable for device in devices)
 
+    def signature(self, claim: Claim) -> object:
+        """Return what is equal for nodes that the claim cannot tell apart: their devices leave the same, are tainted
+        alike, have the same of what its conditions name, and values in the same places of what its constraints name.
+        """
+        names = sorted({condition.name for choice in claim.choices for condition in choice.conditions})
+        amounts = sorted({name for choice in claim.choices for name in choice.capacity} | set(names))
+        return (
+            (self.shapes, self.states, self.places, self.shareable),
+            tuple(
+                (
+                    *(device.kind, device.taints, *(device.attributes.get(name) for name in names)),
+                    *(device.capacity.get(name) for name in amounts),
+                )
+                for device in self.published
+            ),
+            tuple(_values(constraint, self.published) for constraint in claim.constraints),
+        )
+
     def for_claim(self, claim: Claim) -> NodeDevices:
         """Return the node's devices as the searches need them for this claim."""
         return NodeDevices(

@@ -9,8 +9,8 @@ Source: k8s.io/dynamic-resource-allocation 0.36, structured, allocateOne.
 from allocations.claims.model import MAX_DEVICES
 from allocations.claims.node_devices import NodeDevices, Option
 
-MAX_STEPS = 20_000
-"""The most devices that the scheduler may try for a claim on all nodes together: a fifth of a second of it."""
+MAX_STEPS = 10_000
+"""The most devices that the scheduler may try for a claim on all nodes together: some tenths of a second of it."""
 
 
 class TooLong(Exception):

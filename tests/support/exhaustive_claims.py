@@ -22,7 +22,7 @@ ROOT, NUMA = "resource.kubernetes.io/pcieRoot", "resource.kubernetes.io/numaNode
 PROFILES = ("1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
 
 
-MAX_COMBINATIONS = 2_000
+MAX_COMBINATIONS = 1_000
 
 
 class TooMany(Exception):
