@@ -1,14 +1,17 @@
-"""Diagnoses claims that can never be allocated, and suggests what would work instead. Pure."""
+"""Diagnoses claims that can never be allocated, or not found in time, and suggests what would work instead. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
-from allocations.claims import fit
-from allocations.claims.fit import Answer, Fleet
-from allocations.claims.matching import holds, meets
-from allocations.claims.model import Choice, Claim, Condition, Device, short
+from allocations.claims import fit, scheduler_search
+from allocations.claims.fit import Answer, Fleet, Search
+from allocations.claims.matching import holds, matching, meets
+from allocations.claims.model import MEMORY, Choice, Claim, Condition, Device, Request, short
+from portal.core.errors import ViolationReason
 from quotas.catalog import quantities
 
+TOO_COMPLEX: ViolationReason = "too_complex"
 MAX_REDUCED_REQUESTS = 4
 """The most requests for which a smaller count is searched, which is enough for a hint."""
 
@@ -18,7 +21,7 @@ class Infeasible:
     """Why a claim can never be allocated, by the path of the faulty part.
 
     ``requested`` is the requested count. ``max_count`` is the largest count that would work, or 0 if no smaller count
-    helps.
+    helps. ``reason`` is that of the refusal (``portal.core.errors``).
     """
 
     path: str
@@ -26,10 +29,11 @@ class Infeasible:
     hint: str
     requested: int = 1
     max_count: int = 0
+    reason: ViolationReason = "never_fits"
 
 
 def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
-    """Return why the claim cannot be allocated even on an idle fleet; None if it can.
+    """Return why the claim must not reach the scheduler; None if the scheduler finds its devices on an idle fleet.
 
     The first of these that applies:
 
@@ -37,20 +41,26 @@ def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
     2. A request that is too large for any node by itself.
     3. A constraint without which the claim would fit.
     4. All requests together.
+    5. It fits, or nobody knows, but the scheduler would search for too long.
     """
     empty = fleet.empty()
-    if fit.fits(claim, empty) is not Answer.NO:
+    search = Search(empty)
+    if search.is_found_by_scheduler(claim):
         return None
+    if (answer := search.fits(claim)) is not Answer.NO:
+        return _too_complex(claim, answer, search)
     for request in claim.requests:
         if not any(meets(device, choice) for choice in request.choices for device in empty.devices):
             return _unmet(request.choices[0], empty.devices)
-    for index, alone in fit.single_requests(claim):
-        if fit.fits(alone, empty) is Answer.NO:
-            return _too_many(alone, claim.requests[index].path, empty)
+    for request in _different(claim.requests):
+        alone = replace(claim, requests=(request,), constraints=())
+        if search.fits(alone) is Answer.NO:
+            return _too_many(alone, request.path, search)
     for constraint in claim.constraints:
-        if fit.fits(fit.without(claim, [constraint]), empty) is not Answer.NO:
-            return _unsatisfiable(claim, constraint.path, short(constraint.attribute), constraint.distinct, empty)
-    if claim.constraints and fit.fits(replace(claim, constraints=()), empty) is not Answer.NO:
+        others = tuple(each for each in claim.constraints if each != constraint)
+        if search.fits(replace(claim, constraints=others)) is Answer.YES:
+            return _unsatisfiable(claim, constraint.path, short(constraint.attribute), constraint.distinct, search)
+    if claim.constraints and search.fits(replace(claim, constraints=())) is Answer.YES:
         return Infeasible(
             claim.constraints[0].path,
             "The constraints cannot hold together on any node.",
@@ -61,6 +71,51 @@ def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
         "Each request could be held, but no node has room for all of them together, and a claim is on one node.",
         "Ask for less, or make it several allocations, which may be on several nodes.",
     )
+
+
+def _different(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests, one of those that differ in nothing but their names."""
+    found: list[tuple[list[Choice], Request]] = []
+    for request in requests:
+        choices = [replace(choice, path="", name="") for choice in request.choices]
+        if all(choices != others for others, _ in found):
+            found.append((choices, request))
+    return [request for _, request in found]
+
+
+def _too_complex(claim: Claim, answer: Answer, search: Search) -> Infeasible:
+    """Return the refusal of a claim that the scheduler would search too long for, with what it would find."""
+    path, limit = claim.requests[0].path.rpartition("[")[0], f"{scheduler_search.MAX_STEPS:,} steps"
+    if answer is Answer.UNKNOWN:
+        return Infeasible(
+            path,
+            f"The portal cannot tell within {fit.MAX_STEPS:,} steps whether any node can hold all of this.",
+            "Ask for fewer different requests, alternatives or constraints, or make it several allocations.",
+            reason=TOO_COMPLEX,
+        )
+    sizes = {choice.path: _size(choice, search) for choice in claim.choices}
+    ordered = sorted(claim.requests, key=lambda request: -max(sizes[choice.path] for choice in request.choices))
+    if search.is_found_by_scheduler(replace(claim, requests=tuple(ordered))):
+        names = ", ".join(dict.fromkeys(request.name for request in ordered))
+        hint = f"List the requests for the largest devices first: {names}."
+    else:
+        hint = "Make it several allocations, or ask for fewer devices or alternatives."
+    return Infeasible(
+        path,
+        f"A node could hold this, but the scheduler would not find it within {limit}, and others would wait for it.",
+        hint,
+        reason=TOO_COMPLEX,
+    )
+
+
+def _size(choice: Choice, search: Search) -> Fraction:
+    """Return the least memory of the devices that the choice can get, in bytes."""
+    amounts = (
+        quantities.value(device.capacity.get(MEMORY, "0"))
+        for node in search.nodes
+        for device in matching(choice, node.published)
+    )
+    return min(amounts, default=Fraction(0))
 
 
 def _unmet(choice: Choice, devices: Sequence[Device]) -> Infeasible:
@@ -92,7 +147,7 @@ def _published(condition: Condition, devices: Sequence[Device]) -> str:
     return f"Devices here have {', '.join(sorted(values)[:10])}." if values else "No device of that kind publishes it."
 
 
-def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
+def _too_many(alone: Claim, path: str, search: Search) -> Infeasible:
     choices = alone.requests[0].choices
     if all(choice.count is None for choice in choices):
         return Infeasible(
@@ -101,7 +156,7 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
             "Ask for whole GPUs, or for a number of devices.",
         )
     requested = max(choice.count or 1 for choice in choices)
-    most = fit.max_count(alone, 0, empty)
+    most = search.max_count(alone, 0)
     return Infeasible(
         path,
         f"A claim is on one node, and no node can give {requested} of these at once.",
@@ -111,8 +166,8 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
     )
 
 
-def _unsatisfiable(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Infeasible:
-    counts = [fit.max_count(claim, index, empty) for index in range(min(MAX_REDUCED_REQUESTS, len(claim.requests)))]
+def _unsatisfiable(claim: Claim, path: str, attribute: str, distinct: bool, search: Search) -> Infeasible:
+    counts = [search.max_count(claim, index) for index in range(min(MAX_REDUCED_REQUESTS, len(claim.requests)))]
     most = max(counts, default=0)
     relation = "each with another" if distinct else "all with the same"
     requested = sum(request.choices[0].count or 1 for request in claim.requests)

@@ -10,27 +10,43 @@ from quotas.catalog import quantities
 Comparable = tuple[object, ...] | Fraction | Value
 
 
+def matching(choice: Choice, devices: Sequence[Device]) -> list[Device]:
+    """Return the devices that are of the kind and meet all conditions. Raw CEL, which may exclude some, is ignored."""
+    found = [device for device in devices if device.kind == choice.device and (not choice.capacity or device.shareable)]
+    for condition in choice.conditions:
+        found = _meeting(condition, found)
+    for name, amount in choice.capacity.items():
+        found = _meeting(Condition(name, "quantity", ">=", (amount,)), found)
+    return found
+
+
 def meets(device: Device, choice: Choice) -> bool:
-    """Return whether the device is of the kind and meets all conditions. Raw CEL, which may exclude it, is ignored."""
-    return (
-        device.kind == choice.device
-        and all(holds(device, condition) for condition in choice.conditions)
-        and (not choice.capacity or device.shareable)
-        and all(
-            name in device.capacity and quantities.value(amount) <= quantities.value(device.capacity[name])
-            for name, amount in choice.capacity.items()
-        )
-    )
+    """Return whether the device matches the choice."""
+    return bool(matching(choice, [device]))
 
 
 def holds(device: Device, condition: Condition) -> bool:
     """Return whether the device publishes the name and its value meets the condition."""
-    published = device.capacity if condition.type == "quantity" else device.attributes
-    if condition.name not in published:
-        return False
-    value = _comparable(published[condition.name], condition.type)
+    return bool(_meeting(condition, [device]))
+
+
+def _meeting(condition: Condition, devices: Sequence[Device]) -> list[Device]:
+    """Return the devices that publish the name with a value that meets the condition; each value is compared once."""
     operands = [_comparable(each, condition.type) for each in condition.values]
-    match condition.operator:
+    verdicts: dict[Value, bool] = {}
+    found = []
+    for device in devices:
+        published = device.capacity if condition.type == "quantity" else device.attributes
+        if (value := published.get(condition.name)) is not None:
+            if value not in verdicts:
+                verdicts[value] = _is_met(condition.operator, _comparable(value, condition.type), operands)
+            if verdicts[value]:
+                found.append(device)
+    return found
+
+
+def _is_met(operator: str, value: Comparable, operands: Sequence[Comparable]) -> bool:
+    match operator:
         case "==" | "in":
             return value in operands
         case "!=":
@@ -74,8 +90,3 @@ def is_tolerated(device: Device, choice: Choice) -> bool:
 def shares(choice: Choice) -> int:
     """Return the shares that the choice requests of a device that serves several claims."""
     return int(quantities.value(choice.capacity.get(SHARES, "1")))
-
-
-def matching(choice: Choice, devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that meet the choice."""
-    return [device for device in devices if meets(device, choice)]

@@ -15,6 +15,7 @@ CLASSES = {"gpu": WHOLE_GPU_CLASS, "mig": MIG_CLASS}
 PRODUCT = f"{DRA_DRIVER}/productName"
 PROFILE = f"{DRA_DRIVER}/profile"
 SHARES = f"{DRA_DRIVER}/shares"
+MEMORY = f"{DRA_DRIVER}/memory"
 MAX_DEVICES = 32
 """The most devices of a claim (AllocationResultsMaxSize)."""
 

@@ -27,6 +27,8 @@ from quotas.catalog import quantities
 MAX_ITEMS = 32
 """The most requests, constraints and configurations of a claim, and selectors of a request (resource.k8s.io/v1)."""
 MAX_CHOICES = 8
+MAX_CHOICES_OF_CLAIM = 64
+"""The most requests and alternatives together, each of which is compared with all devices of the flavor."""
 MAX_TOLERATIONS = 16
 MAX_CONDITIONS = 14
 MAX_CEL = 2
@@ -56,6 +58,12 @@ def parse(document: Any, schema: DeviceSchema, *, path: str = "claim") -> Claim:
         ),
         config=tuple(node.each("config", MAX_ITEMS, lambda item, at: _config(item, at, errors, requests))),
     )
+    if len(claim.choices) > MAX_CHOICES_OF_CLAIM:
+        node.error(
+            "requests",
+            f"A claim has at most {MAX_CHOICES_OF_CLAIM} alternatives in all its requests, and these are "
+            f"{len(claim.choices)}. Give equal requests as one with a count, or make it several allocations.",
+        )
     least = sum(min((choice.count or 1 for choice in request.choices), default=0) for request in requests)
     if least > MAX_DEVICES:
         node.error(

@@ -74,13 +74,19 @@ def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands
     if choice.admin_access:
         return DeviceDemand()
     matches = matching(choice, devices)
-    by_device = [_of_device(choice, device, demands) for device in matches]
+    different = {_demand_key(device): device for device in reversed(matches)}
+    by_key = {key: _of_device(choice, device, demands) for key, device in reversed(different.items())}
     if choice.count is not None:
-        return _times(_largest(by_device), choice.count)
+        return _times(_largest(list(by_key.values())), choice.count)
     by_node: dict[str, list[DeviceDemand]] = defaultdict(list)
-    for device, demand in zip(matches, by_device, strict=True):
-        by_node[device.node].append(demand)
+    for device in matches:
+        by_node[device.node].append(by_key[_demand_key(device)])
     return _largest([_sum(node_demands) for node_demands in by_node.values()])
+
+
+def _demand_key(device: Device) -> tuple[object, ...]:
+    """Return what is equal for devices of one demand (``DeviceDemands.for_device``)."""
+    return device.shareable, device.kind, device.attributes.get(PROFILE)
 
 
 def _of_device(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceDemand:

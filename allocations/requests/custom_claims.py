@@ -12,7 +12,7 @@ from typing import Any
 from allocations.capacity import device_inventory
 from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
 from allocations.claims import diagnostics, fit, memory_parts, spec, units
-from allocations.claims.fit import Answer, Fleet
+from allocations.claims.fit import Fleet
 from allocations.claims.matching import matching
 from allocations.claims.model import Claim, Device
 from allocations.claims.parse import MAX_CEL_LENGTH, parse
@@ -36,8 +36,8 @@ class PreparedClaim:
     """A parsed claim.
 
     ``stored`` is for the row, ``demand`` is the most that the claim can take, ``infeasible`` is why it cannot be
-    satisfied even if all devices are free, ``devices`` are all of the flavor, ``available`` those on nodes that have
-    room for it.
+    satisfied even if all devices are free, or why the scheduler would not find them in time, ``devices`` are all of the
+    flavor, ``available`` those on nodes that have room for it.
     """
 
     stored: CustomClaim
@@ -53,9 +53,9 @@ class PreparedClaim:
         """
         return [len(matching(choice, self.devices)) for choice in self.claim.choices]
 
-    def fit_now(self) -> Answer:
-        """Return whether devices are free for the claim; a search."""
-        return fit.fits(self.claim, self.available)
+    def fits_now(self) -> bool:
+        """Return whether devices are free for the claim, and the scheduler finds them in few steps; a search."""
+        return fit.is_schedulable(self.claim, self.available)
 
 
 def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> PreparedClaim:
@@ -165,12 +165,14 @@ def requested_document(stored: Mapping[str, Any] | None) -> dict[str, Any] | Non
 def violations(
     quotas: QuotaUsage, project: Project, request: AdmissionInput, offering: Offering, prepared: PreparedClaim
 ) -> list[Violation]:
-    """Return why the claim can never be held: hidden offering, missing devices, or the team's quota of a pool."""
+    """Return why the claim can never be held: hidden offering, missing devices, too many combinations of them, or the
+    team's quota of a pool.
+    """
     found = rules.violations(request, (rules.offering_is_hidden,))
     if infeasible := prepared.infeasible:
         found.append(
             Violation(
-                "never_fits",
+                infeasible.reason,
                 f"node:{offering.key}",
                 infeasible.max_count,
                 0,
@@ -205,7 +207,7 @@ def fits(
     if exceeded:
         return "never"
     parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
-    is_free = all(part.used + part.requested <= part.limit for part in parts) and prepared.fit_now() is Answer.YES
+    is_free = all(part.used + part.requested <= part.limit for part in parts) and prepared.fits_now()
     return "now" if is_free else "queue"
 
 

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-ViolationReason = Literal["offering_hidden", "never_fits", "count_invalid", "quota_exceeded", "limit_exceeded"]
+ViolationReason = Literal[
+    "offering_hidden", "never_fits", "too_complex", "count_invalid", "quota_exceeded", "limit_exceeded"
+]
 """Which kind of limit a request exceeds."""
 ConflictReason = Literal[
     "already_member",

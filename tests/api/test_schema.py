@@ -134,7 +134,7 @@ def test_every_operation_whose_first_request_may_still_run_says_when_to_send_it_
 
 def test_a_request_declares_each_kind_of_limit_as_a_type_of_its_own():
     assert reasons(operation_of("post", "allocations"), 409) == {
-        *("offering_hidden", "never_fits", "count_invalid", "quota_exceeded", "limit_exceeded"),
+        *("offering_hidden", "never_fits", "too_complex", "count_invalid", "quota_exceeded", "limit_exceeded"),
         *("in_progress", "name_taken", "wrong_phase"),
     }
     assert reasons(operation_of("post", "allocations"), 400) == {

@@ -94,6 +94,20 @@ def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, projec
     assert refused.value.violations[0].hint == "Ask for at most 8."
 
 
+def test_what_the_scheduler_would_search_too_long_for_is_refused_before_anything_is_queued(fleet, member, project):
+    order = [
+        {"name": "small", "device": "mig", "profile": "1g.10gb", "count": 25},
+        {"name": "large", "device": "mig", "profile": "4g.40gb", "count": 5},
+    ]
+    with pytest.raises(Refused) as refused:
+        services.request(member, claim_request(*order))
+    violation = refused.value.violations[0]
+    assert (violation.reason, violation.dimension) == ("too_complex", "node:h100/claim")
+    assert violation.detail.startswith("claim.requests: ")
+    assert violation.hint == "List the requests for the largest devices first: large, small."
+    assert not Allocation.objects.exists()
+
+
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
     hold_devices(*(f"gpu-{gpu}-mig-1g10gb-19-6" for gpu in range(7)))
     assert preview_request(member, claim_request({"count": 1})).fits == "now"

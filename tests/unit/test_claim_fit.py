@@ -73,7 +73,7 @@ def test_says_what_it_cannot_count():
 
 
 def fits(*requests, taken: tuple[str, ...] = (), kind: str = "h100", **parts) -> Answer:
-    return fit.fits(claim(*requests, kind=kind, **parts), fleet(kind, *taken))
+    return fit.Search(fleet(kind, *taken)).fits(claim(*requests, kind=kind, **parts))
 
 
 def test_a_node_of_eight_holds_eight_and_not_nine():

@@ -185,3 +185,9 @@ def test_any_json_is_answered():
 def test_devices_of_the_fleet_are_read_whole():
     assert len(fleet("h100").devices) > 2 * 8 * 20
     assert fleet("h100").counters
+
+
+def test_a_claim_has_a_bounded_number_of_alternatives_in_all():
+    eight = {"alternatives": [{"device": "gpu"} for _ in range(8)]}
+    assert wrong({"requests": [eight] * 8}) == {}
+    assert list(wrong({"requests": [eight] * 9})) == ["claim.requests"]
