@@ -23,7 +23,7 @@ CPU, GIB = 10, 10
 """CPU and GiB of memory that go with each GPU."""
 SHARE = {"cpu": str(CPU), "memory": f"{GIB}Gi"}
 L40S = {"nvidia.com/gpu.product": "NVIDIA-L40S"}
-SHAPES = sizes.size(150, 3000)
+SHAPES = sizes.size(100, 2000)
 REFUSES = "ValidatingAdmissionPolicy"
 
 
