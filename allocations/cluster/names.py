@@ -13,6 +13,9 @@ from quotas.limits.names import TEAM_LABEL
 
 ALLOCATION_MAX = 48
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+DIGEST = 20
+"""Hexadecimal digits of a digest in a name: 80 bits, so that nobody finds another username with the same."""
+DIGESTED = re.compile(rf".*-[0-9a-f]{{{DIGEST}}}")
 
 FIELD_MANAGER = "gpu-portal"
 PORTAL_NAMESPACE = "gpu-portal"
@@ -108,11 +111,15 @@ def service_accounts(namespace: str) -> str:
 
 
 def person(username: str) -> str:
-    """Return the name of a person's ServiceAccount. A username that is not a DNS label is shortened with a digest."""
-    if DNS_LABEL.fullmatch(username) and len(username) <= 50:
+    """Return the name of a person's ServiceAccount, which no two usernames share.
+
+    A username that is not a DNS label is shortened with a digest; and so is one that ends like a digest, or it could be
+    the name of another person.
+    """
+    if DNS_LABEL.fullmatch(username) and len(username) <= 50 and not DIGESTED.fullmatch(username):
         return f"person-{username}"
-    readable = re.sub(r"[^a-z0-9]+", "-", username.lower()).strip("-")[:40] or "x"
-    return f"person-{readable}-{sha256(username.encode()).hexdigest()[:8]}"
+    readable = re.sub(r"[^a-z0-9]+", "-", username.lower()).strip("-")[:30] or "x"
+    return f"person-{readable}-{sha256(username.encode()).hexdigest()[:DIGEST]}"
 
 
 def suggest(purpose: str, token: str) -> str:

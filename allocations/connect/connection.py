@@ -24,6 +24,10 @@ JOB_HEAD = (
 PYTORCH_HEAD = (
     f"{JOB_HEAD}# To train on all devices: command: [torchrun, --standalone, --nproc-per-node=gpu, train.py]\n"
 )
+DEPLOYMENT_HEAD = (
+    "# The label gives the pod its slices. Recreate ends the old pod before a new one starts, which needs its slices.\n"
+    "# Replace image and command with your own.\n"
+)
 USABLE = (Phase.ACTIVE, Phase.LEAVING)
 
 
@@ -41,6 +45,7 @@ class Connection:
     pod_yaml: str
     job_yaml: str
     pytorch_yaml: str
+    deployment_yaml: str
     kubectl: str
     kubeconfig: str
     expires_at: datetime
@@ -67,6 +72,7 @@ def connect(user: User, row: Allocation, *, until: datetime | None = None) -> Co
         pod_yaml=pod_yaml(row),
         job_yaml=job_yaml(row),
         pytorch_yaml=pytorch_yaml(row),
+        deployment_yaml=deployment_yaml(row),
         kubectl=kubectl(row),
         kubeconfig=credentials.kubeconfig(
             cluster_client(row.project.cluster_id),
@@ -96,6 +102,13 @@ def job_yaml(row: Allocation) -> str:
 def pytorch_yaml(row: Allocation) -> str:
     """Return an example Job that runs PyTorch as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
     return f"{PYTORCH_HEAD}{to_yaml(example_jobs.pytorch(spec_of_row.resolved_spec(row)))}"
+
+
+def deployment_yaml(row: Allocation) -> str:
+    """Return an example Deployment as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
+    return (
+        f"{DEPLOYMENT_HEAD}{yaml.safe_dump(example_jobs.deployment(spec_of_row.resolved_spec(row)), sort_keys=False)}"
+    )
 
 
 def kubectl(row: Allocation) -> str:

@@ -1,4 +1,4 @@
-"""Builds example manifests beside the example pod: a Job, and a Job that runs PyTorch."""
+"""Builds example manifests beside the example pod: a Job, a Job that runs PyTorch, and a Deployment."""
 
 from allocations.connect import sample_pod
 from allocations.domain.objects import Manifest, ResolvedSpec
@@ -9,13 +9,11 @@ DEVICES = "import torch; print(torch.cuda.device_count(), 'devices:', torch.cuda
 
 def job(spec: ResolvedSpec) -> Manifest:
     """Return a Job of one pod that uses the allocation. It needs no queue label: the quota is the allocation's."""
-    pod = sample_pod.build(spec)
-    metadata = {key: value for key, value in pod["metadata"].items() if key in ("labels", "annotations")}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": f"{spec.name}-job", "namespace": spec.namespace},
-        "spec": {"backoffLimit": 0, "template": {"metadata": metadata, "spec": pod["spec"]}},
+        "spec": {"backoffLimit": 0, "template": _template(spec)},
     }
 
 
@@ -30,3 +28,27 @@ def pytorch(spec: ResolvedSpec) -> Manifest:
     }
     made["metadata"]["name"] = f"{spec.name}-pytorch"
     return made
+
+
+def deployment(spec: ResolvedSpec) -> Manifest:
+    """Return a Deployment of one pod. An update ends it before the next (Recreate): both would not find slices."""
+    template, name = _template(spec), f"{spec.name}-serve"
+    template["metadata"]["labels"] = {"app": name, **template["metadata"]["labels"]}
+    template["spec"]["restartPolicy"] = "Always"
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": spec.namespace},
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": name}},
+            "template": template,
+        },
+    }
+
+
+def _template(spec: ResolvedSpec) -> Manifest:
+    pod = sample_pod.build(spec)
+    metadata = {key: value for key, value in pod["metadata"].items() if key in ("labels", "annotations")}
+    return {"metadata": metadata, "spec": pod["spec"]}

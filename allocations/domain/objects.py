@@ -171,10 +171,20 @@ class ResolvedSpec(AllocationSpec):
         return self.node_share.part(Fraction(1, self.slices))
 
     @property
+    def pod_slices(self) -> int:
+        """How many slices a pod gets that does not say (``policies/give-slices.yaml``): one if each slice has its own
+        claim, and one of a counted resource whose slices are shares of a GPU; else all.
+        """
+        backend = CAPABILITIES[self.path]
+        gets_one = (self.constraints.spread and backend.spreads_on_request) or (
+            self.is_shared and not backend.names_devices
+        )
+        return 1 if gets_one else self.slices
+
+    @property
     def pod_share(self) -> NodeShare:
-        """The CPU, memory and pods of one pod: those of one slice if each slice has its own claim, else of all."""
-        is_spread = self.constraints.spread and CAPABILITIES[self.path].spreads_on_request
-        return self.slice_share if is_spread else self.node_share
+        """The CPU, memory and pods that come with the slices of such a pod."""
+        return self.node_share.part(Fraction(self.pod_slices, self.slices))
 
 
 @dataclass(frozen=True)

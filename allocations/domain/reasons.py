@@ -78,7 +78,55 @@ QUEUED = {
         "The fleet has got larger devices since the request: release it and ask again.",
     ),
 }
+SPECIFIC: Mapping[str, tuple[tuple[str, Cause], ...]] = {
+    "NoMatchingFlavor": (
+        ("unavailable in ClusterQueue", QUEUED["NoMatchingFlavor"]),
+        (
+            "doesn't match node affinity",
+            Cause(
+                "Its node selector or node affinity allows no kind of GPU that the team has quota for.",
+                "Name a kind that the team has quota for and submit it again. A lead asks an operator for quota only if"
+                " another kind is meant.",
+            ),
+        ),
+        ("untolerated taint", Cause("Its pods do not tolerate the taint of the GPU nodes.", OPERATOR)),
+        (
+            "opology",
+            Cause(
+                "It asks for a topology that the GPU nodes do not have.",
+                "Leave its annotations kueue.x-k8s.io/podset-…-topology out and submit it again.",
+            ),
+        ),
+    ),
+    "Misconfigured": (
+        (
+            "resources validation failed",
+            Cause("Its pods request more than their limits.", "Correct requests and limits and submit it again."),
+        ),
+        (
+            "LimitRange",
+            Cause(
+                "Its pods do not meet a LimitRange of its namespace.",
+                "Correct requests and limits as the message says and submit it again.",
+            ),
+        ),
+        (
+            "DRA",
+            Cause(
+                "Its pods name resource claims, and a queued Job asks for GPUs by resource.",
+                "Hold slices in the portal, and label the pod template with the allocation.",
+            ),
+        ),
+        ("ClusterQueue selector", Cause("The team's queue does not serve its namespace.", OPERATOR)),
+    ),
+}
+"""Reasons that Kueue gives for several causes: what its message contains, and the cause. Else it is that of QUEUED."""
 ADMITTED = {
+    "unschedulable": Cause(
+        "Admitted by Kueue and charged for what it reserves, but no node takes its pods.",
+        "Change what keeps its pods from the nodes and submit it again, or delete it. Nodes that are full get free when"
+        " other pods end.",
+    ),
     "pods_refused": Cause(
         "Admitted by Kueue, but its pods are refused.",
         "Correct its pod template and submit it again; delete this one, which is charged for what it reserves.",
@@ -216,7 +264,7 @@ def queued(reason: str, detail: str = "", *, inactive: str = "", missing: str = 
     base, suffix = _split(reason or "submitted")
     if base == "PendingEvaluation" and detail.startswith("Bypassed"):
         base = "Bypassed"
-    cause = QUEUED.get(base, Cause(""))
+    cause = next((one for words, one in SPECIFIC.get(base, ()) if words in detail), QUEUED.get(base, Cause("")))
     if base == "Suspended" and inactive:
         detail = inactive
     # A preempted workload keeps Kueue's message, which names the other team's queue, until Kueue evaluates it again.
@@ -228,6 +276,12 @@ def queued(reason: str, detail: str = "", *, inactive: str = "", missing: str = 
         sentence = f"The team has used its quota. It starts when {missing} {verb} free."
     sentence = _joined(sentence, suffix)
     return Reason(base, _with_detail(sentence, detail) or QUEUED["submitted"].sentence, cause.hint)
+
+
+def unschedulable(message: str) -> Reason:
+    """Return why an admitted workload does not start, given the scheduler's message about one of its pods."""
+    cause = ADMITTED["unschedulable"]
+    return Reason("unschedulable", f"{cause.sentence} Scheduler: {message}", cause.hint)
 
 
 def eviction_message(reason: str, message: str) -> str:

@@ -119,6 +119,8 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
     inactive = _inactive({project.team.slug for project in project_of.values()})
     ended = _ended_over_lease([workload_facts(row)["job"]["uid"] for row in workloads])
     found = [_job(row, project_of[row.cluster_id, row.namespace], charges, offerings, inactive) for row in workloads]
+    pending = _unschedulable([job for job in found if job.state is State.ADMITTED])
+    found = [_with_reason(job, pending[job.uid]) if job.uid in pending else job for job in found]
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
     ]
@@ -243,6 +245,21 @@ def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
         UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", hint)
         for uid, message in rows.values_list("holder", "message")
     }
+
+
+def _unschedulable(admitted: Collection[Job]) -> dict[UUID, reasons.Reason]:
+    """Return the reason for each of these Jobs that has a pod which the scheduler finds no node for, in its words."""
+    if not admitted:
+        return {}
+    pods = MirrorObject.objects.annotate(node=KT("facts__node"), job=KT("facts__job")).filter(
+        cluster__in={job.project.cluster_id for job in admitted},
+        kind="Pod",
+        node="",
+        allocation="",
+        job__in=[str(job.uid) for job in admitted],
+    )
+    messages = pods.exclude(facts__unschedulable="").order_by("name").values_list("job", "facts__unschedulable")
+    return {UUID(job): reasons.unschedulable(message) for job, message in messages}
 
 
 def _inactive(teams: set[str]) -> dict[tuple[str, str], str]:

@@ -31,6 +31,18 @@ def page() -> str:
         )
         for title, causes in CAUSES
     ]
+    parts.insert(
+        1,
+        "A reason of Kueue may have several causes, which its message tells:\n\n"
+        + table(
+            ("reason", "message has", "message", "what to do"),
+            (
+                (f"`{name}`", words, cause.sentence, cause.hint)
+                for name, causes in reasons.SPECIFIC.items()
+                for words, cause in causes
+            ),
+        ),
+    )
     problems = sorted((str(one.reason), int(one.status), one.title) for one in TYPES.values())
     parts.append(
         "## Refused requests\n\nThe `type` of a problem (RFC 9457) is "

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from dataclasses import dataclass
 
-from allocations.connect.connection import job_yaml, pod_yaml, pytorch_yaml
+from allocations.connect.connection import deployment_yaml, job_yaml, pod_yaml, pytorch_yaml
 from allocations.models import Allocation
 
 
@@ -25,4 +25,5 @@ def examples(row: Allocation) -> list[Example]:
         Example("Pod", "pod.yaml", pod_yaml(row)),
         Example("Job", "job.yaml", job_yaml(row)),
         Example("PyTorch", "pytorch.yaml", pytorch_yaml(row)),
+        Example("Deployment", "deployment.yaml", deployment_yaml(row)),
     ]

@@ -61,6 +61,28 @@ def test_an_admitted_job_is_of_the_offering_whose_flavor_kueue_chose(member, pro
     assert (row["state"], row["offering"], row["queue"]) == ("admitted", "l40s/whole", None)
 
 
+def test_an_admitted_job_that_no_node_takes_says_so_in_the_schedulers_words(member, project):
+    admitted = {"conditions": {}, "cluster_queue": "team-vision", "usage": {"l40s": {GPU: 2}}}
+    uid, other = (job(name, project.namespace, **admitted) for name in ("train", "other"))
+    words = "0/9 nodes are available: 9 node(s) didn't match Pod's node affinity/selector."
+    for owner, node, message in ((uid, "", words), (other, "l40s-0", "")):
+        facts = {"phase": "Pending", "node": node, "job": str(owner), "unschedulable": message}
+        MirrorObject.objects.create(
+            cluster_id=LOCAL,
+            kind="Pod",
+            namespace=project.namespace,
+            name=f"p-{owner}",
+            uid=str(uuid4()),
+            resource_version=1,
+            facts=facts,
+            seen_at=clock.now(),
+        )
+    rows = {row["name"]: row for row in client(member).get("/api/v1/jobs").json()["results"]}
+    assert (rows["train"]["reason"], rows["other"]["reason"]) == ("unschedulable", "admitted")
+    assert words in rows["train"]["message"]
+    assert rows["train"]["hint"]
+
+
 def test_a_job_tells_what_of_its_reserved_hours_pods_used_and_is_charged_for_all(member, project):
     admitted = {"conditions": {}, "cluster_queue": "team-vision", "usage": {"l40s": {GPU: 2}}}
     uid, now = job("train", project.namespace, **admitted), clock.now()

@@ -242,7 +242,7 @@ def test_a_count_can_be_narrowed_and_what_the_pod_had_stays(stage: Stage) -> Non
     assert second["nvidia.com/gpu"] == "1"
     assert [container.get("env") for container in spec["containers"]] == [[VOID], None]
     assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "nvidia.com/gpu.product": "NVIDIA-L40S"}
-    assert {"example.com/own", "nvidia.com/gpu"} <= {t["key"] for t in spec["tolerations"]}
+    assert {"example.com/gpu-pool", "nvidia.com/gpu"} <= {t["key"] for t in spec["tolerations"]}
 
 
 def test_a_pod_gets_one_time_slice_unless_it_asks_for_more(stage: Stage) -> None:

@@ -63,16 +63,26 @@ def test_the_pod_runs_as_it_is_on_the_very_devices(
     assert pod["metadata"]["uid"] in [user["uid"] for user in claim["status"]["reservedFor"]]
 
 
+@pytest.mark.parametrize(
+    ("offering", "count", "resource"),
+    [("l40s/whole", 1, "nvidia.com/gpu"), ("t4/shared", 2, "nvidia.com/gpu.shared")],
+)
 def test_the_pod_runs_as_it_is_by_device_plugin(
-    api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
+    offering: str,
+    count: int,
+    resource: str,
+    api: APIClient,
+    member: User,
+    project: Project,
+    tenant: Callable[[dict[str, Any]], Tenant],
 ) -> None:
-    row = held(member, project, "l40s/whole")
+    row = held(member, project, offering, count)
     connection = connect(api, row)
     use = tenant(connection)
     retry_refused(apply_pod, use, connection["pod_yaml"])
     pod = running(use, yaml.safe_load(connection["pod_yaml"])["metadata"]["name"])
-    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert pod["spec"]["nodeName"].startswith("l40s-")
+    assert pod["spec"]["containers"][0]["resources"]["limits"][resource] == "1"
+    assert pod["spec"]["nodeName"].startswith(f"{offering.partition('/')[0]}-")
 
 
 def test_the_kubeconfig_is_the_persons_own_and_reaches_the_project_only(

@@ -165,11 +165,11 @@ def test_what_to_do_with_it_comes_before_its_facts(fleet, member, project, brows
     assert places == sorted(places)
 
 
-def test_examples_of_a_pod_a_job_and_pytorch_are_shown_and_downloaded(fleet, member, project, browser):
+def test_examples_of_a_pod_jobs_and_a_deployment_are_shown_and_downloaded(fleet, member, project, browser):
     row = held(requested(member, project, name="training"))
     response = browser.get(f"/allocations/{row.pk}")
     found = {example.file: example for example in response.context["examples"]}
-    assert [yaml.safe_load(example.yaml)["kind"] for example in found.values()] == ["Pod", "Job", "Job"]
+    assert [yaml.safe_load(example.yaml)["kind"] for example in found.values()] == ["Pod", "Job", "Job", "Deployment"]
     template = yaml.safe_load(found["job.yaml"].yaml)["spec"]["template"]
     assert template["metadata"]["labels"] == {"gpu-portal.io/allocation": "training"}
     assert "torch.cuda" in found["pytorch.yaml"].yaml

@@ -21,6 +21,17 @@ def test_every_name_is_a_dns_subdomain_that_a_label_can_carry(allocation):
     assert all(SUBDOMAIN.match(name) and len(name) <= 63 for name in made(allocation))
 
 
+def test_no_username_has_the_service_account_of_another():
+    """One that is shortened with a digest, and one that looks like what that makes."""
+    made_of = names.person("J.Doe").removeprefix("person-")
+    again = names.person(made_of).removeprefix("person-")
+    usernames = ["J.Doe", "j.doe", "j-doe", "ada", made_of, again]
+    accounts = {names.person(username) for username in usernames}
+    assert len(accounts) == len(usernames)
+    assert all(SUBDOMAIN.match(account) and len(account) <= 63 for account in accounts)
+    assert names.person("ada") == "person-ada"
+
+
 @pytest.mark.parametrize("other", ["train-0", "train-holder", "train-0-holder", "train-lease", "train0"])
 def test_claims_of_slices_have_no_name_of_another_allocation(other):
     own = {names.claim_of_slice("train", n) for n in (0, LAST_SLICE)}

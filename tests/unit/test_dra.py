@@ -153,9 +153,18 @@ def test_the_pod_to_begin_with_names_a_slice_where_there_are_several_claims():
         (WHOLE, {"cpu": "23250m", "memory": "255000Mi"}),
         (SPREAD, {"cpu": "11625m", "memory": "127500Mi"}),
         (request_specs.L40S, {"cpu": "30380m", "memory": "252886Mi"}),
+        (replace(request_specs.L40S, kind="shared"), {"cpu": "15190m", "memory": "126443Mi"}),
+        (replace(WHOLE, kind="shared"), {"cpu": "23250m", "memory": "255000Mi"}),
         (replace(WHOLE, node_share=NodeShare(pods=16)), {"cpu": "100m", "memory": "256Mi"}),
     ],
-    ids=["of all slices", "of one of several claims", "by device plugin", "of a node that has not told its capacity"],
+    ids=[
+        "of all slices",
+        "of one of several claims",
+        "by device plugin",
+        "of one of several shares",
+        "of shares by DRA",
+        "of a node that has not told its capacity",
+    ],
 )
 def test_the_pod_to_begin_with_asks_for_what_goes_with_its_slices(spec, amounts):
     assert sample_pod.build(spec)["spec"]["containers"][0]["resources"] == {"requests": amounts}

@@ -1,5 +1,6 @@
 """Each guard refuses what it must, and in namespaces with guard mode `audit` warns with the same message."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -58,23 +59,44 @@ def test_what_only_warns_refuses_nowhere(guard):
     assert binding["matchResources"]["namespaceSelector"] == {"matchLabels": MANAGED}
 
 
-def test_what_may_be_chosen_for_a_job_is_what_can_run_it():
-    def variables(guard):
-        policy = next(yaml.safe_load_all((POLICIES / f"{guard}.yaml").read_text()))
-        return {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+def variables(guard):
+    policy = next(yaml.safe_load_all((POLICIES / f"{guard}.yaml").read_text()))
+    return {each["name"]: each["expression"] for each in policy.get("spec", {}).get("variables", ())}
 
+
+def test_what_runs_at_one_time_is_said_alike_in_every_guard_that_adds_it_up():
+    def of_containers(expression):
+        return re.sub(r"^\[[\w.]+ \+", "[containers +", expression)
+
+    said = {path.stem: variables(path.stem).get("together") for path in POLICIES.glob("*.yaml")}
+    found = {guard: of_containers(expression) for guard, expression in said.items() if expression}
+    assert len(found) == 7
+    assert len(set(found.values())) == 1
+    adding = {path.stem for path in POLICIES.glob("*.yaml") if "asApproximateFloat())).sum()" in path.read_text()}
+    assert not adding - found.keys()
+
+
+def test_what_may_be_chosen_for_a_job_is_what_can_run_it():
     refusing, warning = variables("job-flavors"), variables("job-choice")
-    common = {"gpus", "perContainer", "perPod", "allowed", "giving", "enough", "running"}
+    common = {"gpus", "together", "perContainer", "perPod", "terms", "allowed", "giving", "enough", "running"}
     assert {name: refusing[name] for name in common} == {name: warning[name] for name in common}
 
 
 def test_queued_jobs_are_bounded_by_the_flavors_whose_share_they_are_given_as_limits():
-    def variables(guard):
-        policy = next(yaml.safe_load_all((POLICIES / f"{guard}.yaml").read_text()))
-        return {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
-
     bound, given = variables("job-share"), variables("job-limits")
-    common = {"gpus", "asked", "flavors", "allowed", "admissible", "possible", "cpu", "memory"}
+    common = {
+        "gpus",
+        "stated",
+        "filled",
+        "whole",
+        "asked",
+        "flavors",
+        "allowed",
+        "admissible",
+        "possible",
+        "cpu",
+        "memory",
+    }
     assert common <= bound.keys() & given.keys()
     assert {name: bound[name] for name in common} == {name: given[name] for name in common}
 

@@ -58,3 +58,11 @@ def test_some_pods_ask_for_more_than_a_gpus_part_and_some_for_less() -> None:
         for made in (manifests.pod(Random(seed), "ns", "own", {}) for seed in range(200))
     }
     assert {None, "4", "40"} <= asked
+
+
+def test_a_pod_that_another_jobs_controller_took_for_its_own_is_found() -> None:
+    job = {"kind": "Job", "name": "train", "controller": True}
+    made, taken, owned = ({**pod(0, {}), "metadata": {"name": name}} for name in ("train-x2k4p", "plain", "plain"))
+    made["metadata"]["ownerReferences"] = taken["metadata"]["ownerReferences"] = [job]
+    owned["metadata"]["ownerReferences"] = [{**job, "controller": False}]
+    assert list(invariants.adopted([made, taken, owned])) == ["pod plain was adopted by Job train"]

@@ -4,7 +4,7 @@ import pytest
 
 from allocations.domain import reasons
 from allocations.domain.observed_facts import Condition
-from allocations.domain.reasons import EVICTED, FINISHED, QUEUED, explain
+from allocations.domain.reasons import EVICTED, FINISHED, QUEUED, SPECIFIC, Cause, explain
 
 DETAIL = "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
 UNUSED = "insufficient unused quota for gpu-portal.io/{}-slices in flavor h100, {} more needed"
@@ -22,6 +22,30 @@ def condition(reason: str, message: str = "", status: str = "True") -> Condition
 def test_every_pending_reason_has_its_sentence(reason: str) -> None:
     found = explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False)
     assert found == (reason, QUEUED[reason].sentence, QUEUED[reason].hint)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "cause"), [(reason, *each) for reason, causes in SPECIFIC.items() for each in causes]
+)
+def test_a_reason_of_several_causes_tells_the_one_in_kueues_message(reason: str, words: str, cause: Cause) -> None:
+    found = explain({"QuotaReserved": condition(reason, f"pod set main: {words} of l40s", "False")}, reserved=False)
+    assert (found.reason, found.hint) == (reason, cause.hint)
+    assert found.message.startswith(cause.sentence)
+
+
+def test_nobody_is_told_to_ask_for_quota_where_no_quota_helps() -> None:
+    """Kueue's own message, of a Job whose node affinity names a product that the team's queue has not."""
+    said = "couldn't assign flavors to pod set main: flavor l40s doesn't match node affinity"
+    found = explain({"QuotaReserved": condition("NoMatchingFlavor", said, "False")}, reserved=False)
+    assert found.message.startswith("Its node selector or node affinity allows no kind of GPU")
+    assert not found.hint.startswith("Ask")
+
+
+def test_what_no_node_takes_is_told_in_the_schedulers_words() -> None:
+    found = reasons.unschedulable("0/9 nodes are available: 9 node(s) didn't match Pod's node affinity/selector.")
+    assert found.reason == "unschedulable"
+    assert "9 node(s) didn't match Pod's node affinity/selector." in found.message
+    assert "charged" in found.message
 
 
 @pytest.mark.parametrize("reason", sorted(EVICTED.keys() - {"Preempted"}))

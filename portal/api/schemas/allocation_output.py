@@ -180,6 +180,7 @@ class ConnectionOut(serializers.Serializer):
     pod_yaml = serializers.CharField()
     job_yaml = serializers.CharField()
     pytorch_yaml = serializers.CharField()
+    deployment_yaml = serializers.CharField()
     kubectl = serializers.CharField(help_text="Shell lines.")
     kubeconfig = serializers.CharField()
     expires_at = serializers.DateTimeField()
@@ -302,6 +303,7 @@ def connection(access: Connection) -> dict[str, Any]:
         "pod_yaml": access.pod_yaml,
         "job_yaml": access.job_yaml,
         "pytorch_yaml": access.pytorch_yaml,
+        "deployment_yaml": access.deployment_yaml,
         "kubectl": access.kubectl,
         "kubeconfig": access.kubeconfig,
         "expires_at": access.expires_at,

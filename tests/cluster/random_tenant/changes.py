@@ -7,6 +7,11 @@ from tests.support.cluster.api_client import Object
 from tests.support.cluster.manifests import QUEUE
 
 KEEP = "example.com/keep"
+OF_CONTROLLERS = (
+    *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"),
+    *("pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name"),
+)
+"""Labels by which controllers of workloads know their pods, old names too."""
 
 
 def of_job(rng: Random, thing: Object, others: list[Object], label: Object) -> Object:
@@ -41,6 +46,7 @@ def of_pod(rng: Random, others: list[Object], label: Object) -> Object:
         [
             {"metadata": {"labels": label or {ALLOCATION: None}}},
             {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": None, "job-name": None}}},
+            *([{"metadata": {"labels": joining(rng, others)}}] * 2),
             {"metadata": {"annotations": {"gpu-portal.io/run-for": "1s"}}},
             {"metadata": {"finalizers": finalizers(rng)}},
             {"metadata": {"ownerReferences": owners(rng, others)}},
@@ -48,6 +54,16 @@ def of_pod(rng: Random, others: list[Object], label: Object) -> Object:
             {"spec": {"tolerations": [TOLERATION]}},
         ]
     )
+
+
+def joining(rng: Random, others: list[Object]) -> dict[str, str]:
+    """Return labels of a pod by which the controller of another object might take it for one of its own."""
+    if not others:
+        return {}
+    metadata = rng.choice(others)["metadata"]
+    keys = rng.sample(OF_CONTROLLERS, rng.randint(1, 4))
+    values = {key: metadata["uid"] if "uid" in key else metadata["name"] for key in keys}
+    return {**metadata.get("labels", {}), **values}
 
 
 def of_replicated(rng: Random, others: list[Object], label: Object) -> Object:

@@ -87,11 +87,13 @@ class Generator:
         return Request(namespace_state.project, f"hold-{self._number}", offering, rng.randint(1, max_count), spread)
 
     def _make(
-        self, rng: Random, namespace_state: NamespaceState, namespaces: list[NamespaceState], _: list[Object]
+        self, rng: Random, namespace_state: NamespaceState, namespaces: list[NamespaceState], objects: list[Object]
     ) -> Operation:
         kind = rng.choices(["Pod", "Job", "Deployment", "StatefulSet"], [34, 46, 10, 10])[0]
         name, label = f"{kind.lower()}-{self._number}", _label(rng, namespace_state, namespaces)
         if kind == "Pod":
+            if rng.random() < 0.1:
+                label |= changes.joining(rng, objects)
             return create(manifests.pod(rng, namespace_state.namespace, name, label))
         if kind == "Job":
             return create(manifests.job(rng, namespace_state.namespace, name, label))

@@ -3,6 +3,7 @@
 1. What is used is at most what is reserved, for each allocation and queued Job, and nothing else has a GPU.
 2. What is reserved and held is charged exactly; what pods use beyond it is charged until they are gone.
 3. A pod on a GPU node asks for no more of its CPU and memory than goes with the pod's GPUs.
+4. A controller has only pods that it made.
 
 A finding is one sentence.
 """
@@ -33,6 +34,7 @@ def findings(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
         *full_nodes(nodes, pods),
         *beyond_shares(nodes, snapshot.pods),
         *visible_devices(nodes, snapshot),
+        *adopted(snapshot.pods),
     ]
 
 
@@ -127,6 +129,15 @@ def visible_devices(nodes: Iterable[Object], snapshot: Snapshot) -> Iterator[str
                     f"container {container['name']} of pod {pod['metadata']['name']} has no GPU, is on GPU node "
                     f"{pod['spec']['nodeName']}, and its NVIDIA_VISIBLE_DEVICES is not void"
                 )
+
+
+def adopted(pods: Iterable[Object]) -> Iterator[str]:
+    """Return pods that a controller has taken for its own: those that it makes have its name before theirs."""
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        for owner in pod["metadata"].get("ownerReferences", ()):
+            if owner.get("controller") and not name.startswith(f"{owner['name']}-"):
+                yield f"pod {name} was adopted by {owner['kind']} {owner['name']}"
 
 
 def _is_holder(pod: Object) -> bool:
