@@ -53,7 +53,7 @@ PAGES = {
     "concepts/capacity": ("costs-fleet", "proof"),
     "how-to/savings": ("savings",),
     "operate/prices": (
-        *("prices", "public-prices", "set-price", "set-node-cost", "set-node-term", "import-prices"),
+        *("prices", "public-prices", "set-price", "set-node-cost", "set-node-term", "import-prices", "withdraw"),
         *("bills", "enter-bill", "set-fixed-cost"),
     ),
     "operate/troubleshoot": ("fleet", "fleet-node"),

@@ -17,6 +17,7 @@ from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
 from quotas.costs.price_tables import split_of
 from quotas.costs.price_variance import CostLine
 from quotas.costs.public_prices import PublicPrice
+from quotas.costs.withdrawals import Dated
 from quotas.metering.parts import Category
 
 IN_FORCE, SCHEDULED, REPLACED, CURRENT = "in force", "scheduled", "replaced", "current"
@@ -40,8 +41,13 @@ PART_NAMES = {
 
 @dataclass(frozen=True)
 class DatedLine:
-    """A price, a cost or a term with the time in which it counts; ``until`` is None while nothing replaces it."""
+    """A price, a cost or a term with the time in which it counts; ``until`` is None while nothing replaces it.
 
+    ``kind`` and ``id_`` name the row (`quotas.costs.withdrawals.KINDS`).
+    """
+
+    kind: str
+    id_: int
     subject: str
     value: str
     note: str
@@ -49,6 +55,10 @@ class DatedLine:
     until: datetime | date | None
     state: str
     source: str
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self.state == SCHEDULED
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,8 @@ def price_lines(rows: Iterable[Price], now: datetime) -> list[DatedLine]:
     """Return prices, each with its ``until``."""
     return [
         DatedLine(
+            kind="price",
+            id_=row.pk,
             subject=row.offering.key if row.offering else row.flavor.name,
             value=_price(row),
             note="",
@@ -143,6 +155,8 @@ def node_cost_lines(rows: Iterable[NodeCost], now: datetime) -> list[DatedLine]:
     """Return costs of nodes, each with its ``until``."""
     return [
         DatedLine(
+            kind="node-cost",
+            id_=row.pk,
             subject=_node_subject(row),
             value=_node_cost(row),
             note=f"split by {split_of(row)}" if row.per == NodeCost.Per.NODE else "",
@@ -159,6 +173,8 @@ def node_term_lines(rows: Iterable[NodeTerm], now: datetime) -> list[DatedLine]:
     """Return terms of nodes, each with its ``until``."""
     return [
         DatedLine(
+            kind="node-term",
+            id_=row.pk,
             subject=f"{row.node.cluster_id}/{row.node.name}",
             value=row.term,
             note="",
@@ -176,6 +192,8 @@ def shared_cost_lines(rows: Iterable[SharedCost], now: datetime) -> list[DatedLi
     today = now.date()
     return [
         DatedLine(
+            kind="fixed-cost",
+            id_=row.pk,
             subject=row.name,
             value=f"{exact(row.amount, row.currency)} a month" if row.amount else "ended",
             note=_shared_by(row),
@@ -242,6 +260,18 @@ def capacity_parts(costs: Costs) -> list[CapacityPart]:
 def public_lines(prices: Iterable[PublicPrice], currency: str | None, *, may_set: bool) -> list[PublicLine]:
     """Return public list prices; ``currency`` is that of the portal, None before its first amount."""
     return [PublicLine(one, _as_cost(one) if may_set and currency in (None, one.currency) else "") for one in prices]
+
+
+def withdrawn_value(row: Dated) -> str:
+    """Return the value of a row that is to be withdrawn."""
+    match row:
+        case Price():
+            return _price(row)
+        case NodeCost():
+            return _node_cost(row)
+        case NodeTerm():
+            return row.term
+    return f"{exact(row.amount, row.currency)} a month"
 
 
 def price_effect(found: PriceEffect) -> Effect:
