@@ -7,11 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from urllib.parse import urlencode
 
+from frontend import time_zone
 from frontend.presenters import amounts
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Offering
 from quotas.costs import selectors
-from quotas.costs.cost_rows import COLUMNS, Costs
+from quotas.costs.cost_rows import COLUMNS, CostRow, Costs
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
 from quotas.costs.price_tables import split_of
@@ -113,13 +114,17 @@ class BillLine:
 
 @dataclass(frozen=True)
 class MonthLine:
-    """What the capacity of a cluster cost in a month by prices and costs of nodes, its bill, and the difference."""
+    """What the capacity of a cluster cost in a month by prices and costs of nodes, its bill, and the difference.
+
+    ``reason`` says why the capacity cost is unknown; empty if it is known.
+    """
 
     month: str
     cluster: str
     capacity: str
     bill: str
     difference: str
+    reason: str
 
 
 def exact(amount: Decimal | Fraction, currency: str = "") -> str:
@@ -236,6 +241,7 @@ def month_lines(costs: Costs, bills: Mapping[tuple[str, date], Bill]) -> list[Mo
                 capacity=UNKNOWN if rated is None else f"{rated:.2f}",
                 bill=f"{bill.amount:.2f}" if bill else "–",
                 difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+.2f}",
+                reason="" if rated is not None else _why_unknown(costs.capacity_recorded_since.get(cluster), row),
             )
         )
     return found
@@ -345,6 +351,17 @@ def _shared(found: BillEffect) -> list[str]:
         f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} is charged to teams in proportion to their cost, "
         f"and {idle:+.2f} {unit} stays with the platform, for unallocated capacity.",
     ]
+
+
+def _why_unknown(recorded_since: datetime | None, row: CostRow) -> str:
+    """Return why it is not known what the capacity of a cluster cost in the month of this row."""
+    if recorded_since is None:
+        return "not recorded"
+    if recorded_since > row.window.start:
+        return f"recorded only since {time_zone.words(recorded_since)}"
+    if Decimal(row.unpriced_gpu_hours) or Decimal(row.unpriced_idle_gpu_hours or 0):
+        return "some GPUs have no price"
+    return "not rolled up yet"
 
 
 def _as_cost(price: PublicPrice) -> str:
