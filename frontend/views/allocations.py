@@ -20,7 +20,7 @@ from allocations.queues import entries
 from allocations.requests import forecast, pod_use, selectors, services
 from frontend.allocation_cards import cards_of
 from frontend.forms import ExtendForm
-from frontend.pages import PageRequest, page, show
+from frontend.pages import PageRequest, essential_page, page, release_page, show
 from frontend.poll_version import unchanged, version
 from frontend.presenters import phases
 from frontend.presenters.allocations import Card, event
@@ -37,7 +37,7 @@ PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
 
 
 @require_safe
-@page
+@essential_page
 def index(request: PageRequest) -> HttpResponse:
     """List the allocations the person may see, newest first, with the filters of the address."""
     rows, filters = _filtered(request)
@@ -86,7 +86,7 @@ def _labels(text: str) -> Labels | None:
 
 
 @require_safe
-@page
+@essential_page
 def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     """Show one allocation; for a poll only its live part, or nothing if nothing changed."""
     current = version(selectors.listed(request.user).filter(pk=id_))
@@ -149,7 +149,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@release_page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
     """Ask for confirmation, in a dialog or on a page; then release the slices."""
     row = selectors.releasable(request.user, id_)
