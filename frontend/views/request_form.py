@@ -105,7 +105,7 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    messages.success(request, ALREADY_REQUESTED if is_replayed else "Request submitted. This page updates by itself.")
+    messages.success(request, ALREADY_REQUESTED if is_replayed else "Request submitted.")
     return redirect("allocation", id_)
 
 
