@@ -133,6 +133,7 @@ def test_what_has_not_begun_is_withdrawn_with_an_audit_entry_and_set_right(opera
     assert operator.delete(f"{API}/{path}/{made['id']}").status_code == 204
     entry = AuditEntry.objects.latest("pk")
     assert (entry.action.rpartition(".")[2], entry.after) == ("withdraw", None)
+    assert entry.before is not None
     assert {"33", "22", "spot", "600"} & {str(value) for value in entry.before.values()}
     assert post(operator, path, **body | right).status_code == 201
     assert operator.delete(f"{API}/{path}/{made['id']}").status_code == 404
