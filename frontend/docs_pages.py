@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import reverse
 
+from portal.tenants.models import PlatformRole, User
+
 TITLES = {
     "start/engineer": "Your first GPU",
     "concepts/capacity": "GPU-hours by category",
@@ -53,7 +55,7 @@ PAGES = {
     "concepts/capacity": ("costs-fleet", "proof"),
     "how-to/savings": ("savings",),
     "operate/prices": (
-        *("prices", "public-prices", "set-price", "set-node-cost", "set-node-term", "import-prices"),
+        *("prices", "public-prices", "set-price", "set-node-cost", "set-node-term", "import-prices", "withdraw"),
         *("bills", "enter-bill", "set-fixed-cost"),
     ),
     "operate/troubleshoot": ("fleet", "fleet-node"),
@@ -78,6 +80,8 @@ PAGES = {
     "how-to/keyboard": ("shortcuts",),
 }
 """The routes that each page of the docs explains."""
+HOMES: dict[str, str] = {PlatformRole.OPERATOR: "operate/troubleshoot", PlatformRole.AUDITOR: "how-to/costs"}
+"""What explains Home instead to people with these platform roles."""
 OF_ROUTE = {route: name for name, routes in PAGES.items() for route in routes}
 
 
@@ -91,4 +95,6 @@ def of_request(request: HttpRequest) -> DocsPage | None:
     """Return the page of the docs that explains the page of this request, if one does."""
     match = request.resolver_match
     name = OF_ROUTE.get(match.url_name or "") if match else None
+    if name == OF_ROUTE["home"] and isinstance(request.user, User):
+        name = HOMES.get(request.user.platform_role, name)
     return DocsPage(TITLES[name], f"{reverse('docs')}{name}.html") if name else None

@@ -49,6 +49,11 @@ class LimitForm(Form):
         self.fields["holder"].choices = [(key, label) for key, (label, _) in self._holders.items()]  # type: ignore[attr-defined]
         self.fields["scope"].choices = [(key, label) for key, (label, _) in self._scopes.items()]  # type: ignore[attr-defined]
 
+    @property
+    def has_holders(self) -> bool:
+        """Whether there is anything whose limit the person may set."""
+        return bool(self._holders)
+
     def limit(self) -> tuple[Holder, Scope, LimitSpec]:
         values = self.cleaned_data
         holder, scope = self._holders[values["holder"]][1], self._scopes[values["scope"]][1]

@@ -63,5 +63,6 @@ def words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
 
 def _link(path: str, name: str, word: str) -> Link:
     url = reverse(name)
-    is_below = costs_sections.is_of_costs(path) if name == "costs" else name != "home" and path.startswith(f"{url}/")
+    is_of_costs = costs_sections.is_of_costs(path)
+    is_below = is_of_costs if name == "costs" else name != "home" and not is_of_costs and path.startswith(f"{url}/")
     return Link(url, word, "page" if path == url else "true" if is_below else "")

@@ -34,6 +34,7 @@ class PageRequest(HttpRequest):
 
 
 Page = Callable[Concatenate[PageRequest, P], HttpResponse]
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 class ClusterRefusal(Problem):
@@ -42,12 +43,26 @@ class ClusterRefusal(Problem):
     title = "The cluster refused"
 
 
-def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+def page(view: Page[P]) -> View[P]:
     """Decorate a view for signed-in people. Its times are in the reader's zone; its exceptions become pages that say
     what to do.
 
     For htmx, signing in is a full navigation: a login form must not appear in the middle of a page.
     """
+    return _page(view, "")
+
+
+def essential_page(view: Page[P]) -> View[P]:
+    """Decorate a view as `page`. What other pages took never keeps a person from it: Home, and what one holds."""
+    return _page(view, "essential")
+
+
+def release_page(view: Page[P]) -> View[P]:
+    """Decorate a view as `page`. Nothing else keeps a person from releasing what is charged."""
+    return _page(view, "release")
+
+
+def _page(view: Page[P], budget: str) -> View[P]:
 
     @wraps(view)
     def wrapper(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -57,17 +72,17 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
                 return HttpResponseClientRedirect(redirect_to_login(person.htmx.current_url_abs_path or "/").url)
             return redirect_to_login(request.get_full_path())
         with timezone.override(time_zone.of_request(request)):
-            response = _respond(view, person, *args, **kwargs)
+            response = _respond(view, budget, person, *args, **kwargs)
         patch_vary_headers(response, ["HX-Request"])
         return response
 
-    setattr(wrapper, early_refusals.IS_LIMITED, True)
+    setattr(wrapper, early_refusals.BUDGET, budget)
     return never_cache(wrapper)
 
 
-def _respond(view: Page[P], person: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+def _respond(view: Page[P], budget: str, person: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
     try:
-        _count(person)
+        _count(person, budget)
         return view(person, *args, **kwargs)
     except Problem as problem:
         return problem_page(person, problem)
@@ -94,6 +109,7 @@ def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
     hint = "" if problem.status == 404 else problem.hint
     context = {"problem": problem, "hint": hint}
     if isinstance(problem, TooManyRequests):  # costs nothing but its text
+        context["retry_s"] = problem.retry_after_s if request.method == "GET" else None
         response = render(request, "frontend/problem.html", context, status=problem.status)
     else:
         response = show(request, "frontend/problem.html", context, status=problem.status)
@@ -102,10 +118,12 @@ def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
     return response
 
 
-def _count(request: PageRequest) -> None:
-    """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time."""
-    limit = settings.PAGE_REQUESTS_PER_MINUTE
-    use = person_limits.use(request, request.user.pk, "page", limit)
+def _count(request: PageRequest, budget: str) -> None:
+    """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time, of the
+    pages with this budget.
+    """
+    limit, scope = settings.PAGE_REQUESTS_PER_MINUTE, f"page:{budget}" if budget else "page"
+    use = person_limits.use(request, request.user.pk, scope, limit, budget)
     if use and use.wait_s:
         early_refusals.refuse(request, f"At most {limit} pages a minute.", use.wait_s)
-    person_limits.admit(request, request.user.pk)
+    person_limits.admit(request, request.user.pk, budget)

@@ -69,6 +69,7 @@ urlpatterns = [
     path("prices/node-terms/set", prices.set_node_term, name="set-node-term"),
     path("prices/import", prices.import_table, name="import-prices"),
     path("prices/public", prices.public, name="public-prices"),
+    path("prices/<str:kind>/<int:dated_id>/withdraw", prices.withdraw, name="withdraw"),
     path("bills", bills.bills, name="bills"),
     path("bills/enter", bills.enter_bill, name="enter-bill"),
     path("bills/fixed-costs/set", bills.set_fixed_cost, name="set-fixed-cost"),

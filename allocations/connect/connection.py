@@ -106,22 +106,30 @@ def pytorch_yaml(row: Allocation) -> str:
 
 def deployment_yaml(row: Allocation) -> str:
     """Return an example Deployment as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
-    return (
-        f"{DEPLOYMENT_HEAD}{yaml.safe_dump(example_jobs.deployment(spec_of_row.resolved_spec(row)), sort_keys=False)}"
-    )
+    return f"{DEPLOYMENT_HEAD}{to_yaml(example_jobs.deployment(spec_of_row.resolved_spec(row)))}"
 
 
 def kubectl(row: Allocation) -> str:
-    """Return the shell commands that create the example pod and delete it."""
-    pod = names.example(row.name)
+    """Return the shell commands that create the example pod, use it and delete it."""
+    return commands("pod", names.example(row.name), "pod.yaml")
+
+
+def commands(kind: str, name: str, file: str) -> str:
+    """Return the shell commands that create an example from its file, use it and delete it; ``kind`` is ``pod`` or
+    ``job``.
+    """
+    listed = f"kubectl get pod {name}" if kind == "pod" else f"kubectl get pods -l batch.kubernetes.io/job-name={name}"
     return "\n".join(
         [
-            "# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the pod as pod.yaml:",
+            f"# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the {kind} as {file}:",
             "export KUBECONFIG=$PWD/gpu-portal.kubeconfig",
             f"kubectl get gpuprojects {names.GUARD}",
             "# Do not write a claim or a claim template: the label gives the pod its devices.",
-            "kubectl apply -f pod.yaml",
-            f"kubectl get pod {pod} -o wide",
-            f"kubectl delete pod {pod}",
+            f"kubectl apply -f {file}",
+            f"{listed} -o wide",
+            f"kubectl logs -f {kind}/{name}",
+            f"kubectl exec -it {kind}/{name} -- sh",
+            f"kubectl port-forward {kind}/{name} 8080  # if it listens on this port",
+            f"kubectl delete {kind} {name}",
         ]
     )

@@ -11,7 +11,6 @@ from allocations.cluster import events
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.events import PodEvent
-from allocations.domain.objects import is_on_node
 from allocations.domain.observed_facts import PodFacts
 from allocations.models import Allocation, MirrorObject
 
@@ -27,12 +26,6 @@ class UsingPod:
     node: str
     problem: str
     since: datetime | None
-
-
-def pods_now(row: Allocation) -> int:
-    """Return how many pods use what the allocation holds; one query. Holder pods of the portal do not count."""
-    found = [cast(PodFacts, facts) for facts in _rows(row).values_list("facts", flat=True)]
-    return sum(is_on_node(one) and not one.get("holder") for one in found)
 
 
 def pods(row: Allocation) -> list[UsingPod]:

@@ -40,13 +40,17 @@ def left_out(unpriced: Fraction) -> str:
         return ""
     if unpriced == 1:
         return "without 1 GPU-hour that has no price"
-    amount = hours(unpriced) if unpriced >= LEAST_SHOWN else f"less than {hours(LEAST_SHOWN)}"
-    return f"without {amount} GPU-hours that have no price"
+    return f"without {some_hours(unpriced)} GPU-hours that have no price"
 
 
 def hours(amount: Fraction) -> str:
     """Return hours with at most two places: ``8``, ``0.5``, ``1.25``."""
     return text(amount, 2).rstrip("0").rstrip(".")
+
+
+def some_hours(amount: Fraction) -> str:
+    """Return hours as ``hours`` does; what is more than nothing and rounds to it, as ``less than 0.01``."""
+    return f"less than {hours(LEAST_SHOWN)}" if 0 < amount < LEAST_SHOWN else hours(amount) or "0"
 
 
 def span(length: timedelta) -> str:

@@ -68,7 +68,7 @@ def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trend
             missing=missing([row]),
             left_out=_left_out(row),
             share=None if row.total is None else round(100 * cost / total) if total > 0 else 0,
-            change=_places(row.change),
+            change=_change(row, cost),
             idle=_places(row.idle_cost),
             trend=trends.get(row.name),
         )
@@ -117,7 +117,7 @@ def outage_line(share: OutageShare, currency: str) -> str:
     """Return what was charged for times in which nobody recorded a cluster; empty if there were none."""
     if not share.outages:
         return ""
-    count, hours = len(share.outages), amounts.hours(share.charged.gpu_hours) or "0"
+    count, hours = len(share.outages), amounts.some_hours(share.charged.gpu_hours)
     length = amounts.span(_time_in(one.window for one in share.outages))
     times = "1 outage" if count == 1 else f"{count} outages"
     cost = amounts.money(share.charged.cost, currency)
@@ -146,6 +146,13 @@ def _time_in(windows: Iterable[Window]) -> timedelta:
 
 def _places(amount: str | None) -> Decimal | None:
     return None if amount is None else round(Decimal(amount), PLACES)
+
+
+def _change(row: CostRow, cost: Decimal) -> Decimal | None:
+    """Return the difference of the amounts as they are shown; None if it is not known."""
+    if row.change is None or row.previous is None or row.previous.total is None:
+        return None
+    return cost - round(Decimal(row.previous.total), PLACES)
 
 
 def _left_out(costs: Costs | CostRow) -> str:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from allocations.requests.cost_forecast import CostForecast
 from frontend import time_zone
-from frontend.presenters.costs import idle_total, missing
+from frontend.presenters.costs import PLACES, idle_total, missing
 from quotas.costs.cost_rows import Costs
 
 
@@ -39,20 +39,37 @@ def tiles(found: Costs, unit: str, *, changes: str, forecast: str, shows_idle: b
 
 def _period(found: Costs, unit: str) -> Tile:
     figure = missing(found.rows) if found.total is None else f"{Decimal(found.total):.2f} {unit}"
-    return Tile("period", "This period", figure, found.total or "", f"{Decimal(found.gpu_hours):.2f} GPU-hours")
+    note = f"{Decimal(found.gpu_hours):.2f} GPU-hours. {parts_of_total(found)}".strip()
+    return Tile("period", "This period", figure, found.total or "", note)
+
+
+def parts_of_total(found: Costs) -> str:
+    """Return what the total consists of, as a sentence whose amounts add up to it; empty if that is GPUs alone."""
+    if found.total is None:
+        return ""
+    bills = sum((Decimal(row.adjustment or 0) for row in found.rows), Decimal(0))
+    fixed = sum((Decimal(row.shared_cost or 0) for row in found.rows), Decimal(0))
+    parts = [(round(bills, PLACES), "of bills"), (round(fixed, PLACES), "of fixed costs")]
+    gpus = round(Decimal(found.total), PLACES) - sum(amount for amount, _ in parts)
+    named = [f"{gpus:.2f} of GPUs", *(f"{amount:.2f} {word}" for amount, word in parts if amount)]
+    return f"{' + '.join(named)}." if len(named) > 1 else ""
 
 
 def _change(found: Costs, unit: str, changes: str) -> Tile:
     before = found.previous
     assert before is not None
     span = f"{time_zone.words(before.window.start)} – {time_zone.words(before.window.end)}"
+    if before.unrecorded_until is not None:
+        since = time_zone.words(before.unrecorded_until)
+        note = f"Recorded only since {since}, so not in all of the period before: {span}."
+        return Tile("change", "Change", "no comparison", "", note)
     if found.total is None or before.total is None:
         note = f"The cost of this period is not known, or that of the one before: {span}."
         return Tile("change", "Change", "not known", "", note)
     change, was = Decimal(found.total) - Decimal(before.total), Decimal(before.total)
     part = f" ({change / was:+.0%})" if was > 0 else ""
     note = f"{was:.2f} in the period before: {span}."
-    figure = f"{change:+.2f} {unit}{part}"
+    figure = f"{round(Decimal(found.total), PLACES) - round(was, PLACES):+.2f} {unit}{part}"
     return Tile("change", "Change", figure, str(change), note, ("Largest changes", changes) if change else None)
 
 
@@ -72,9 +89,21 @@ def forecast_tile(forecast: CostForecast | str) -> Tile:
 def _idle(found: Costs, unit: str) -> Tile:
     idle = idle_total(found)
     if idle is None:
-        note = "Some idle GPUs have no price, or part of this period is not recorded or not rolled up yet."
-        return Tile("idle", "Idle", "not known", "", note)
+        return Tile("idle", "Idle", "not known", "", _why_not_known(found))
     return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to any team.")
+
+
+def _why_not_known(found: Costs) -> str:
+    """Return the reason why the idle cost is not known, with its date where it has one."""
+    recorded = found.capacity_recorded_since
+    later = [at for at in recorded.values() if at is not None and at > found.window.start]
+    if later:
+        return f"Capacity is recorded only since {time_zone.words(max(later))}."
+    if None in recorded.values():
+        return f"The capacity of {', '.join(one for one, at in recorded.items() if at is None)} is not recorded yet."
+    if any(row.idle_cost is None and Decimal(row.unpriced_idle_gpu_hours or 0) for row in found.rows):
+        return "Some idle GPUs have no price."
+    return "A part of this period is not rolled up yet."
 
 
 def _unpriced(found: Costs) -> Tile:

@@ -201,7 +201,7 @@ def unused(found: HolderCosts) -> tuple[str, str] | None:
     if found.unused is None or not found.unused.gpu_hours:
         return None
     cost = found.unused.cost
-    return amounts.hours(Fraction(found.unused.gpu_hours)) or "0", _money(
+    return amounts.some_hours(Fraction(found.unused.gpu_hours)), _money(
         None if cost is None else str(cost), found.currency
     )
 

@@ -7,16 +7,18 @@ from decimal import Decimal
 from fractions import Fraction
 from urllib.parse import urlencode
 
+from frontend import time_zone
 from frontend.presenters import amounts
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Offering
 from quotas.costs import selectors
-from quotas.costs.cost_rows import COLUMNS, Costs
+from quotas.costs.cost_rows import COLUMNS, CostRow, Costs
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
 from quotas.costs.price_tables import split_of
 from quotas.costs.price_variance import CostLine
 from quotas.costs.public_prices import PublicPrice
+from quotas.costs.withdrawals import Dated
 from quotas.metering.parts import Category
 
 IN_FORCE, SCHEDULED, REPLACED, CURRENT = "in force", "scheduled", "replaced", "current"
@@ -40,8 +42,13 @@ PART_NAMES = {
 
 @dataclass(frozen=True)
 class DatedLine:
-    """A price, a cost or a term with the time in which it counts; ``until`` is None while nothing replaces it."""
+    """A price, a cost or a term with the time in which it counts; ``until`` is None while nothing replaces it.
 
+    ``kind`` and ``id_`` name the row (`quotas.costs.withdrawals.KINDS`).
+    """
+
+    kind: str
+    id_: int
     subject: str
     value: str
     note: str
@@ -49,6 +56,10 @@ class DatedLine:
     until: datetime | date | None
     state: str
     source: str
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self.state == SCHEDULED
 
 
 @dataclass(frozen=True)
@@ -103,13 +114,17 @@ class BillLine:
 
 @dataclass(frozen=True)
 class MonthLine:
-    """What the capacity of a cluster cost in a month by prices and costs of nodes, its bill, and the difference."""
+    """What the capacity of a cluster cost in a month by prices and costs of nodes, its bill, and the difference.
+
+    ``reason`` says why the capacity cost is unknown; empty if it is known.
+    """
 
     month: str
     cluster: str
     capacity: str
     bill: str
     difference: str
+    reason: str
 
 
 def exact(amount: Decimal | Fraction, currency: str = "") -> str:
@@ -127,6 +142,8 @@ def price_lines(rows: Iterable[Price], now: datetime) -> list[DatedLine]:
     """Return prices, each with its ``until``."""
     return [
         DatedLine(
+            kind="price",
+            id_=row.pk,
             subject=row.offering.key if row.offering else row.flavor.name,
             value=_price(row),
             note="",
@@ -143,6 +160,8 @@ def node_cost_lines(rows: Iterable[NodeCost], now: datetime) -> list[DatedLine]:
     """Return costs of nodes, each with its ``until``."""
     return [
         DatedLine(
+            kind="node-cost",
+            id_=row.pk,
             subject=_node_subject(row),
             value=_node_cost(row),
             note=f"split by {split_of(row)}" if row.per == NodeCost.Per.NODE else "",
@@ -159,6 +178,8 @@ def node_term_lines(rows: Iterable[NodeTerm], now: datetime) -> list[DatedLine]:
     """Return terms of nodes, each with its ``until``."""
     return [
         DatedLine(
+            kind="node-term",
+            id_=row.pk,
             subject=f"{row.node.cluster_id}/{row.node.name}",
             value=row.term,
             note="",
@@ -176,6 +197,8 @@ def shared_cost_lines(rows: Iterable[SharedCost], now: datetime) -> list[DatedLi
     today = now.date()
     return [
         DatedLine(
+            kind="fixed-cost",
+            id_=row.pk,
             subject=row.name,
             value=f"{exact(row.amount, row.currency)} a month" if row.amount else "ended",
             note=_shared_by(row),
@@ -218,6 +241,7 @@ def month_lines(costs: Costs, bills: Mapping[tuple[str, date], Bill]) -> list[Mo
                 capacity=UNKNOWN if rated is None else f"{rated:.2f}",
                 bill=f"{bill.amount:.2f}" if bill else "–",
                 difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+.2f}",
+                reason="" if rated is not None else _why_unknown(costs.capacity_recorded_since.get(cluster), row),
             )
         )
     return found
@@ -242,6 +266,18 @@ def capacity_parts(costs: Costs) -> list[CapacityPart]:
 def public_lines(prices: Iterable[PublicPrice], currency: str | None, *, may_set: bool) -> list[PublicLine]:
     """Return public list prices; ``currency`` is that of the portal, None before its first amount."""
     return [PublicLine(one, _as_cost(one) if may_set and currency in (None, one.currency) else "") for one in prices]
+
+
+def withdrawn_value(row: Dated) -> str:
+    """Return the value of a row that is to be withdrawn."""
+    match row:
+        case Price():
+            return _price(row)
+        case NodeCost():
+            return _node_cost(row)
+        case NodeTerm():
+            return row.term
+    return f"{exact(row.amount, row.currency)} a month"
 
 
 def price_effect(found: PriceEffect) -> Effect:
@@ -315,6 +351,17 @@ def _shared(found: BillEffect) -> list[str]:
         f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} is charged to teams in proportion to their cost, "
         f"and {idle:+.2f} {unit} stays with the platform, for unallocated capacity.",
     ]
+
+
+def _why_unknown(recorded_since: datetime | None, row: CostRow) -> str:
+    """Return why it is not known what the capacity of a cluster cost in the month of this row."""
+    if recorded_since is None:
+        return "not recorded"
+    if recorded_since > row.window.start:
+        return f"recorded only since {time_zone.words(recorded_since)}"
+    if Decimal(row.unpriced_gpu_hours) or Decimal(row.unpriced_idle_gpu_hours or 0):
+        return "some GPUs have no price"
+    return "not rolled up yet"
 
 
 def _as_cost(price: PublicPrice) -> str:

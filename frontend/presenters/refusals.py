@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from allocations.domain.allocation_spec import LABELLED
+from allocations.requests.preview import Preview
 from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
 from frontend.presenters.phases import PhaseBadge
@@ -39,10 +40,25 @@ class Chip:
     price: str
     badge: PhaseBadge
     url: str
+    is_spread: bool = False
 
 
 def violations(found: Iterable[Violation]) -> list[ShownViolation]:
     return [ShownViolation(SUBJECTS.get(one.dimension.partition(":")[0], one.dimension), one) for one in found]
+
+
+def spread_chip(seen: Preview, form: Mapping[str, Any]) -> Chip:
+    """Return the same request on several nodes, which no rule refuses, as a link."""
+    values = {name: form[name] for name in (*KEPT, "offering", "count", "length", "hours") if form.get(name)}
+    price = amounts.NOT_PRICED if seen.price_total is None else amounts.money(seen.price_total, seen.currency)
+    return Chip(
+        text=f"{seen.spec.count} × {seen.offering.key}",
+        starts_at=None,
+        price=price,
+        badge=phases.FITS[seen.fits],
+        url=f"{reverse('request')}?{urlencode(values | {'spread': 'on'})}",
+        is_spread=True,
+    )
 
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:

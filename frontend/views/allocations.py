@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from allocations.connect.connection import connect, kubectl
+from allocations.connect.connection import USABLE, connect
 from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
@@ -19,7 +19,7 @@ from allocations.queues import entries
 from allocations.requests import forecast, pod_use, selectors, services
 from frontend.allocation_cards import cards_of
 from frontend.forms import ExtendForm
-from frontend.pages import PageRequest, page, show
+from frontend.pages import PageRequest, essential_page, page, release_page, show
 from frontend.poll_version import unchanged, version
 from frontend.presenters import phases
 from frontend.presenters.allocations import Card, event
@@ -33,11 +33,14 @@ from portal.tenants import access
 from portal.yaml_text import to_yaml
 
 PAGE_SIZE = 25
+MAX_REASON = 200
+USING = ("starting", "running", "ending")
+"""States of pods that are on a node."""
 PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
 
 
 @require_safe
-@page
+@essential_page
 def index(request: PageRequest) -> HttpResponse:
     """List the allocations the person may see, newest first, with the filters of the address."""
     rows, filters = _filtered(request)
@@ -86,7 +89,7 @@ def _labels(text: str) -> Labels | None:
 
 
 @require_safe
-@page
+@essential_page
 def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     """Show one allocation; for a poll only its live part, or nothing if nothing changed."""
     current = version(selectors.listed(request.user).filter(pk=id_))
@@ -116,10 +119,8 @@ def _gpu(request: PageRequest, row: Allocation) -> Card:
 
 
 def _use(card: Card) -> dict[str, Any]:
-    """Return the examples and the shell commands, once the slices are held."""
-    if not card.can_connect:
-        return {"examples": [], "lines": ""}
-    return {"examples": examples(card.row), "lines": kubectl(card.row)}
+    """Return the examples with their shell commands, once the slices are held."""
+    return {"examples": examples(card.row) if card.can_connect else []}
 
 
 def _waiting(row: Allocation) -> Waiting | None:
@@ -134,7 +135,12 @@ def pods(request: PageRequest, id_: UUID) -> HttpResponse:
     row = selectors.get(request.user, id_)
     found = pod_use.pods(row)
     events = pod_use.events_of(row, found)
-    context = {"row": row, "pods": pod_lines(found, events or {}), "has_events": events is not None}
+    context = {
+        "row": row,
+        "pods": pod_lines(found, events or {}),
+        "has_events": events is not None,
+        "is_held": row.phase in USABLE,
+    }
     return show(request, "frontend/pods.html", context, partial="part")
 
 
@@ -149,15 +155,21 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@release_page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
     """Ask for confirmation, in a dialog or on a page; then release the slices."""
     row = selectors.releasable(request.user, id_)
     if request.method == "POST":
-        services.release(request.user, row)
+        services.release(request.user, row, request.POST.get("reason", "").replace("\x00", "").strip()[:MAX_REASON])
         messages.success(request, f"Release of {row.name} requested.")
         return redirect("allocation", row.pk)
-    context = {"row": row, "card": _gpu(request, row)}
+    context = {
+        "row": row,
+        "card": _gpu(request, row),
+        "is_own": row.requested_by == request.user,
+        "pods": [pod.name for pod in pod_use.pods(row) if pod.state in USING],
+        "max_reason": MAX_REASON,
+    }
     return show(request, "frontend/release.html", context, partial="question")
 
 

@@ -3,7 +3,6 @@
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from frontend.pages import PageRequest, page
@@ -32,8 +31,8 @@ def save(request: PageRequest) -> HttpResponse:
 @require_POST
 @page
 def delete(request: PageRequest, view_id: int) -> HttpResponse:
-    """Delete a view."""
+    """Delete a view, and stay at the one that was open."""
     row = saved_views.get(request.user, view_id)
     saved_views.delete(request.user, row)
     messages.success(request, f"View {row.name} deleted.")
-    return redirect(reverse("costs"))
+    return redirect(address_of(QueryDict(request.POST.get("query", "")), "").page())

@@ -13,7 +13,7 @@ from allocations.capacity.fleet import Fleet, fleet
 from allocations.capacity.headroom import Availability
 from allocations.requests import selectors
 from frontend.allocation_cards import cards_of
-from frontend.pages import PageRequest, page, show
+from frontend.pages import PageRequest, essential_page, show
 from frontend.poll_version import unchanged, version
 from frontend.presenters.audit import lines
 from frontend.presenters.contacts import who_to_ask
@@ -60,7 +60,7 @@ Section = Callable[[Reader], dict[str, Any]]
 
 
 @require_safe
-@page
+@essential_page
 def home(request: PageRequest) -> HttpResponse:
     """Show the page, or for htmx the person's rows, or one section of the person's roles (``part``)."""
     reader = Reader(request.user)

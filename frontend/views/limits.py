@@ -16,10 +16,11 @@ from frontend.limit_form import LimitForm
 from frontend.matrix_part import matrix_part, matrix_query
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import limits as shown
+from frontend.presenters.contacts import who_to_ask
 from frontend.presenters.limit_matrix import table as limit_table
 from frontend.presenters.limit_matrix import team_slugs
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from portal.tenants.models import Department, Team
 from quotas.costs import windows
@@ -77,6 +78,9 @@ def change(request: PageRequest) -> HttpResponse:
     """
     user = request.user
     form = LimitForm(user, request.POST or request.GET or None)
+    if not form.has_holders:
+        detail = "Operators set limits of departments and teams, leads those of projects and members of their team."
+        raise Forbidden("lead", detail=detail, hint=f"Ask {', '.join(who_to_ask(user)) or 'an operator'}.")
     context: dict[str, Any] = {"form": form, "effect": None}
     if form.is_bound and form.is_valid():
         holder, scope, wanted = form.limit()

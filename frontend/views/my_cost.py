@@ -18,7 +18,6 @@ from django.views.decorators.http import require_safe
 from allocations.queues import jobs
 from allocations.requests import cost_forecast, details, selectors
 from allocations.requests.costs_at_end import costs_at_end
-from allocations.requests.pod_use import pods_now
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import my_cost as shown
 from frontend.presenters.allocations import cards
@@ -80,7 +79,6 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     row = selectors.get(request.user, id_)
     back = reverse("allocation", args=[row.pk])
     context = {"title": f"Cost of {row.name}", "back": back, "name": row.name, "is_job": False}
-    context["pods"] = pods_now(row) if row.held_since is not None else None
     return _holder(request, id_, row.created_at, context)
 
 

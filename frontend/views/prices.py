@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -13,8 +15,9 @@ from frontend.presenters import prices as shown
 from frontend.previewed_form import previewed
 from frontend.price_forms import NodeCostForm, NodeTermForm, PriceForm, TableForm
 from portal.core import clock
+from portal.core.errors import NotVisible
 from portal.tenants import access
-from quotas.costs import currencies, history, previews, price_tables, public_prices, subjects
+from quotas.costs import currencies, history, previews, price_tables, public_prices, subjects, withdrawals
 from quotas.costs.price_tables import Import
 
 PAGE_SIZE = 50
@@ -134,6 +137,29 @@ def import_table(request: PageRequest) -> HttpResponse:
         return f"Imported: {created} created, {len(done.rows) - created} unchanged."
 
     return previewed(request, form, effect, act, words, "frontend/price_import.html")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def withdraw(request: PageRequest, kind: str, dated_id: int) -> HttpResponse:
+    """Ask for confirmation; then withdraw a price, a cost or a term that has not begun."""
+    if kind not in withdrawals.KINDS:
+        raise NotVisible("This")
+    noun, back = withdrawals.KINDS[kind].noun, "bills" if kind == "fixed-cost" else "prices"
+    if request.method == "POST":
+        row = withdrawals.withdraw(request.user, kind, dated_id)
+        messages.success(request, f"Withdrawn: the {noun} of {withdrawals.subject(row)}.")
+        return redirect(back)
+    row = withdrawals.to_withdraw(request.user, kind, dated_id)
+    context = {
+        "noun": noun,
+        "subject": withdrawals.subject(row),
+        "value": shown.withdrawn_value(row),
+        "begins": withdrawals.begins(row),
+        "by_month": kind == "fixed-cost",
+        "back": reverse(back),
+    }
+    return show(request, "frontend/withdraw.html", context, partial="question")
 
 
 def _results(done: Import) -> dict[str, Any]:

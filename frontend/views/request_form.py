@@ -1,5 +1,6 @@
 """The request form: choose slices, preview the cost, send."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
@@ -104,7 +105,7 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    messages.success(request, ALREADY_REQUESTED if is_replayed else "Request submitted. This page updates by itself.")
+    messages.success(request, ALREADY_REQUESTED if is_replayed else "Request submitted.")
     return redirect("allocation", id_)
 
 
@@ -158,7 +159,7 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         return EMPTY_SUMMARY | {"unclear": " ".join(words)}
     except (Forbidden, Refused) as problem:
         return EMPTY_SUMMARY | {"unclear": f"{problem.detail} {problem.hint}"}
-    return EMPTY_SUMMARY | _summary(seen, spec, values)
+    return EMPTY_SUMMARY | _with_spread(request, seen, spec, values, _summary(seen, spec, values))
 
 
 def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
@@ -191,6 +192,21 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
         "curl": as_curl(spec),
         **_claim_summary(seen),
     }
+
+
+def _with_spread(
+    request: PageRequest, seen: Preview, spec: AllocationRequest, values: QueryDict, summary: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the summary with the same request on several nodes first, if one node is too small and that would fit."""
+    if spec.constraints.spread or not any(one.dimension.startswith("node:") for one in seen.violations):
+        return summary
+    try:
+        other = preview_request(request.user, replace(spec, constraints=replace(spec.constraints, spread=True)))
+    except Invalid:  # with constraints that need one node
+        return summary
+    if other.fits == "never":
+        return summary
+    return summary | {"chips": [refusals.spread_chip(other, values), *summary["chips"]]}
 
 
 def _claim_summary(seen: Preview) -> dict[str, Any]:

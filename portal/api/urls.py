@@ -31,6 +31,7 @@ from portal.api.views import (
     savings,
     schema,
     structure,
+    withdrawals,
 )
 
 v1 = [
@@ -100,10 +101,14 @@ v1 = [
     path("prices/export", prices.export),
     path("prices/import", prices.import_),
     path("prices/public", prices.public),
+    path("prices/<int:dated_id>", withdrawals.withdraw, {"kind": "price"}),
     path("bills", bills.bills),
     path("shared-costs", bills.shared_costs),
+    path("shared-costs/<int:dated_id>", withdrawals.withdraw, {"kind": "fixed-cost"}),
     path("node-costs", node_costs.node_costs),
+    path("node-costs/<int:dated_id>", withdrawals.withdraw, {"kind": "node-cost"}),
     path("node-terms", node_costs.node_terms),
+    path("node-terms/<int:dated_id>", withdrawals.withdraw, {"kind": "node-term"}),
     path("platform-roles", platform.platform_roles),
     path("clusters", platform.clusters),
     path("flavors", flavors.flavors),

@@ -41,13 +41,24 @@ def grant(role: str) -> None:
 
 def append_only() -> dict[str, tuple[str, ...]]:
     """Return the append-only tables, each with the columns that the application's role may update."""
-    models = [model for model in apps.get_models() if issubclass(model, AppendOnly)]
-    return {model._meta.db_table: model.updatable_columns for model in models}
+    return {model._meta.db_table: model.updatable_columns for model in _models()}
+
+
+def withdrawable() -> list[str]:
+    """Return the append-only tables of which the application's role may delete rows that have not begun.
+
+    A trigger refuses it the others, `keep_what_has_begun` (migration 0006 of `quotas.costs`).
+    """
+    return [model._meta.db_table for model in _models() if model.may_be_withdrawn]
+
+
+def _models() -> list[type[AppendOnly]]:
+    return [model for model in apps.get_models() if issubclass(model, AppendOnly)]
 
 
 def changes_allowed(role: str = "") -> list[str]:
     """Return the append-only tables whose rows `role` (default: the connected one) could change, remove or replace,
-    but for the columns that it may update.
+    but for the columns that it may update, and for rows that have not begun.
     """
     updatable = [f"{table}.{column}" for table, columns in append_only().items() for column in columns]
     with connection.cursor() as cursor:
@@ -55,7 +66,10 @@ def changes_allowed(role: str = "") -> list[str]:
             """
             SELECT relname::text FROM pg_class, (SELECT coalesce(nullif(%s, ''), current_user)::regrole AS oid) AS who
             WHERE pg_class.oid IN (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name)
-            AND (has_table_privilege(who.oid, pg_class.oid, 'DELETE, TRUNCATE, TRIGGER')
+            AND (has_table_privilege(who.oid, pg_class.oid, 'TRUNCATE, TRIGGER')
+                 OR (has_table_privilege(who.oid, pg_class.oid, 'DELETE') AND NOT EXISTS (
+                     SELECT FROM pg_trigger WHERE tgrelid = pg_class.oid AND tgname = 'keep_what_has_begun'
+                     AND tgenabled IN ('O', 'A')))
                  OR pg_has_role(who.oid, relowner, 'USAGE')
                  OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
                             AND has_column_privilege(who.oid, attrelid, attnum, 'UPDATE')
@@ -83,7 +97,8 @@ def _statements(role: str) -> Iterator[str]:
     yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}"
     yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}"
     for table, columns in append_only().items():
-        yield f"REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {role}"
+        kept = "UPDATE, TRUNCATE" if table in withdrawable() else "UPDATE, DELETE, TRUNCATE"
+        yield f"REVOKE {kept} ON {table} FROM {role}"
         if columns:
             yield f"GRANT UPDATE ({', '.join(map(connection.ops.quote_name, columns))}) ON {table} TO {role}"
     for table in READ_ONLY:

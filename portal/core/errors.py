@@ -199,7 +199,7 @@ class TooManyRequests(Busy):
     title = "Too many requests"
 
     def __init__(self, detail: str, wait_s: int) -> None:
-        super().__init__(detail, hint=f"Try again in {wait_s} seconds.")
+        super().__init__(detail, hint=f"Try again in {wait_s} second{'' if wait_s == 1 else 's'}.")
         self.retry_after_s = wait_s
 
 

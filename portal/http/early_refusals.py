@@ -23,8 +23,8 @@ from portal.http import address_limits, middleware
 PATIENCE = 5
 REMEMBERED = 10_000
 """Clients; beyond them the one refused first is forgotten, and refused by the limit itself."""
-IS_LIMITED = "is_limited"
-"""Attribute of a view of pages whose requests are counted as the person's."""
+BUDGET = "budget"
+"""Attribute of a view of pages whose requests are counted as the person's: its budget, empty for that of most pages."""
 
 
 @dataclass
@@ -100,8 +100,8 @@ def _client(request: HttpRequest) -> bytes | None:
         client = token or session or address_limits.network(request)
     elif request.method == "POST" and request.path == reverse("login"):
         scope, client = "sign-in", address_limits.network(request)
-    elif session and _is_limited_page(request):
-        scope, client = "pages", session
+    elif session and (budget := _budget(request)) is not None:
+        scope, client = f"pages {budget}", session
     else:
         return None
     return sha256(f"{scope} {client}".encode()).digest()
@@ -111,8 +111,9 @@ def _is_rest(request: HttpRequest) -> bool:
     return request.path.startswith("/api/")
 
 
-def _is_limited_page(request: HttpRequest) -> bool:
+def _budget(request: HttpRequest) -> str | None:
+    """Return the budget of the page that is requested; None if it is not limited."""
     try:
-        return hasattr(resolve(request.path_info).func, IS_LIMITED)
+        return getattr(resolve(request.path_info).func, BUDGET, None)
     except Resolver404:
-        return False
+        return None

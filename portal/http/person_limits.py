@@ -28,9 +28,10 @@ WINDOW_S = 30
 """Long enough for the pages that a browser opens together, short enough that nobody who exceeds it waits for long."""
 WAITING, WAIT_S = 8, 10.0
 """How many more wait for each that runs, and for how long: enough for the tabs that a browser opens together."""
-PERSON, SLOT, WAIT, MARK = "PERSON", "PERSON_SLOT", "PERSON_WAIT_S", "PERSON_MARK"
-"""In `request.META`: the id of the person whose request it is, once that is known, what is open until it ends, for how
-many seconds the person has to wait, if that was read already, and what is to be marked with the processor time.
+PERSON, COUNTED, SLOT, WAIT, MARK = "PERSON", "PERSON_COUNTED", "PERSON_SLOT", "PERSON_WAIT_S", "PERSON_MARK"
+"""In `request.META`: the id of the person whose request it is, once that is known, as what its processor time is
+counted, what is open until it ends, for how many seconds the person has to wait, if that was read already, and what is
+to be marked with the processor time.
 """
 PROBES = ("/livez", "/readyz")
 """Asked by kubelet and load balancers, whatever others at their address do. They take little."""
@@ -40,23 +41,25 @@ _slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
 _lock = Lock()
 
 
-def use(request: HttpRequest, person: int, scope: str, limit: int) -> counters.LimitUse | None:
+def use(request: HttpRequest, person: int, scope: str, limit: int, budget: str = "") -> counters.LimitUse | None:
     """Count one request of the person in this `scope`, and read the processor time for `admit`, in one round trip;
     return how much of the limit is used, None without Redis.
     """
     name = f"{scope}:{person}"
-    found, request.META[WAIT] = counters.use_and_wait(name, limit, _name(person), _limit_ms(), WINDOW_S)
+    found, request.META[WAIT] = counters.use_and_wait(name, limit, _name(person, budget), _limit_ms(), WINDOW_S)
     return found
 
 
-def admit(request: HttpRequest, person: int) -> None:
-    """Count the request as the person's until it ends.
+def admit(request: HttpRequest, person: int, budget: str = "") -> None:
+    """Count the request as the person's until it ends. What has a `budget` of its own has as much processor time again,
+    and is not refused for what other requests took.
 
     Raises `TooManyRequests` if the person's requests have used up their processor time, or too many run or wait.
     """
     request.META[PERSON] = person
+    name = request.META[COUNTED] = _name(person, budget)
     if WAIT not in request.META:
-        request.META[WAIT] = counters.wait_if_counted(_name(person), _limit_ms(), WINDOW_S)
+        request.META[WAIT] = counters.wait_if_counted(name, _limit_ms(), WINDOW_S)
     if wait_s := request.META[WAIT]:
         seconds = f"{_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
         early_refusals.refuse(request, f"Your requests took more than {seconds}.", wait_s)
@@ -82,11 +85,14 @@ def limit_client(get_response: GetResponse) -> GetResponse:
             return refusal(request, TooManyRequests(words, wait_s))
         with ExitStack() as request.META[SLOT]:
             response = get_response(request)
-            person = request.META.get(PERSON) or getattr(getattr(request, "user", None), "pk", None)
-        client = person or address_limits.network(request)
-        _count(client, start, request.META.get(MARK))
+            name, network = request.META.get(COUNTED), ""
+        if name is None:
+            person = getattr(getattr(request, "user", None), "pk", None)
+            network = "" if person else address_limits.network(request)
+            name = _name(person or network)
+        _count(name, start, request.META.get(MARK), network)
         if isinstance(response, StreamingHttpResponse):
-            response.streaming_content = _counted(client, iter(response))
+            response.streaming_content = _counted(name, iter(response), network)
         return response
 
     return middleware
@@ -118,28 +124,28 @@ def _busy() -> TooManyRequests:
     return TooManyRequests("Too many of your requests run at this moment.", 1)
 
 
-def _counted(client: int | str, content: Iterator[Any]) -> Iterator[Any]:
+def _counted(name: str, content: Iterator[Any], network: str) -> Iterator[Any]:
     """Yield the parts of an answer; what making each of them takes is counted."""
     start = time.thread_time()
     for part in content:
-        _count(client, start)
+        _count(name, start, network=network)
         yield part
         start = time.thread_time()
 
 
-def _count(client: int | str, start: float, mark: counters.Mark | None = None) -> None:
+def _count(name: str, start: float, mark: counters.Mark | None = None, network: str = "") -> None:
     """Count processor time of a person, or of a network; note a network that has used up its limit."""
-    spent_ms, left_s = counters.add(_name(client), round((time.thread_time() - start) * 1000), WINDOW_S, mark)
-    if isinstance(client, str) and spent_ms >= _anonymous_limit_ms():
+    spent_ms, left_s = counters.add(name, round((time.thread_time() - start) * 1000), WINDOW_S, mark)
+    if network and spent_ms >= _anonymous_limit_ms():
         with _lock:
-            _exhausted.pop(client, None)
-            _exhausted[client] = int(time.time()) + left_s
+            _exhausted.pop(network, None)
+            _exhausted[network] = int(time.time()) + left_s
             if len(_exhausted) > early_refusals.REMEMBERED:
                 del _exhausted[next(iter(_exhausted))]
 
 
-def _name(client: int | str) -> str:
-    return f"processor-ms:{client}"
+def _name(client: int | str, budget: str = "") -> str:
+    return f"processor-ms:{budget}:{client}" if budget else f"processor-ms:{client}"
 
 
 def _anonymous_limit_ms() -> int:

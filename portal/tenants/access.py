@@ -30,6 +30,8 @@ OWN_OR_LEAD = frozenset({"owner", "lead", "operator"})
 LEADS = frozenset({"lead", "operator"})
 OPERATORS = frozenset({"operator"})
 TEAM_ROLES = frozenset({"viewer", "member", "lead", "owner"})
+NAMED_OPERATORS = 3
+"""How many operators a refusal names."""
 
 PERMISSIONS: dict[str, frozenset[str]] = {
     "project.view": READERS,
@@ -98,8 +100,24 @@ def _require(held: frozenset[str], action: str, *, is_of_team: bool) -> None:
         return
     if is_of_team and not held:
         raise NotVisible("This")
-    weakest = next(role for role in ("member", "lead", "auditor", "operator") if role in PERMISSIONS[action])
-    raise Forbidden(weakest)
+    if not PERMISSIONS[action] & TEAM_ROLES:
+        raise _platform_role_missing(action)
+    raise Forbidden(next(role for role in ("member", "lead") if role in PERMISSIONS[action]))
+
+
+def _platform_role_missing(action: str) -> Forbidden:
+    """Return the refusal of what no role in a team allows: platform roles are given by operators, not by leads."""
+    enough = " or ".join(role for role in ("auditor", "operator") if role in PERMISSIONS[action])
+    names = ", ".join(operators()[:NAMED_OPERATORS]) or "the administrator of the portal"
+    return Forbidden(
+        enough, detail=f"This needs the platform role {enough}.", hint=f"Operators give platform roles. Ask {names}."
+    )
+
+
+def operators() -> list[str]:
+    """Return the names of the active operators, sorted."""
+    rows = User.objects.filter(platform_role=PlatformRole.OPERATOR, is_active=True)
+    return sorted(rows.values_list("username", flat=True))
 
 
 @dataclass(frozen=True)

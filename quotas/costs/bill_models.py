@@ -45,6 +45,8 @@ class SharedCost(AppendOnly):
     It is split by what GPUs cost, or evenly between these teams. ``cluster`` is that whose GPUs count, null for all.
     """
 
+    may_be_withdrawn = True
+
     class Split(models.TextChoices):
         WEIGHTED = "weighted", "by cost"
         EVEN = "even", "evenly"

@@ -53,7 +53,7 @@ def enter_bill(
             recorded_at=clock.now(),
         )
         target = f"{cluster} {month:%Y-%m}"
-        audit(user.username, "bill.enter", target, before=_audit_values(known), after=_audit_values(bill))
+        audit(user.username, "bill.enter", target, before=audit_values(known), after=audit_values(bill))
     return bill
 
 
@@ -91,14 +91,14 @@ def set_shared_cost(
             raise Invalid({"teams": ["Give teams only if it is split evenly."]})
         known = SharedCost.objects.filter(name=name, month=month).first()
         if known and any(getattr(known, field) != value for field, value in values.items()):
-            hint = "Fixed costs never change; set a later one."
+            hint = "Withdraw it while it has not begun, or set a later one."
             raise Refused("name_taken", f"{named(name)} has another cost from {month:%Y-%m} on.", hint)
         before = SharedCost.objects.filter(name=name, month__lt=month).first()
         if not known and before and month < clock.now().date().replace(day=1):
             raise Invalid({"month": ["A fixed cost cannot change what was charged. Give this month or a later one."]})
         row = known or SharedCost.objects.create(name=name, month=month, source=source, **values)
         if not known:
-            audit(user.username, "shared_cost.set", name, before=_audit_values(before), after=_audit_values(row))
+            audit(user.username, "shared_cost.set", name, before=audit_values(before), after=audit_values(row))
     return row
 
 
@@ -120,7 +120,8 @@ def _teams(slugs: Sequence[str]) -> list[str]:
     return sorted(set(slugs) or known)
 
 
-def _audit_values(row: Bill | SharedCost | None) -> dict[str, Any] | None:
+def audit_values(row: Bill | SharedCost | None) -> dict[str, Any] | None:
+    """Return a bill or a fixed cost as the audit log has it."""
     if row is None:
         return None
     values: dict[str, Any] = {

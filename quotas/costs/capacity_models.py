@@ -61,6 +61,8 @@ class NodeCost(AppendOnly):
     The amount is `per` GPU, or per node; a node's is split by what it has times these weights (`node_split`).
     """
 
+    may_be_withdrawn = True
+
     class Per(models.TextChoices):
         GPU = "gpu", "GPU"
         NODE = "node", "node"
@@ -115,6 +117,8 @@ class NodeTerm(AppendOnly):
     """The term that an operator says of a node, from `valid_from` until the next row of it; a label of the node
     prevails. Rows never change.
     """
+
+    may_be_withdrawn = True
 
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="terms")
     term = models.CharField(max_length=9, choices=TERMS)

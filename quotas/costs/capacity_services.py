@@ -89,7 +89,7 @@ def set_node_cost(
         )
         if created:
             dirty_hours.mark_all(begins, cluster=subject.cluster)
-            audit(actor, "node_cost.set", str(subject), after=_audit_values(row))
+            audit(actor, "node_cost.set", str(subject), after=audit_values(row))
     return row
 
 
@@ -117,7 +117,7 @@ def check_node_cost(
         raise Refused(
             "name_taken",
             f"{subject} has another cost from {begins:%F %T} UTC on.",
-            "Costs never change; set a later one.",
+            "Withdraw it while it has not begun, or set a later one.",
         )
     if not known and begins < now and _used(subject).filter(valid_from__lt=begins).exists():
         raise Invalid({"valid_from": ["A cost cannot change what was computed. Give a time from now on."]})
@@ -133,7 +133,7 @@ def set_node_term(actor: str, node: Node, term: Term, valid_from: datetime | Non
         row, created = NodeTerm.objects.get_or_create(node=node, valid_from=begins, defaults={"term": term})
         if created:
             dirty_hours.mark_all(begins, cluster=node.cluster_id)
-            audit(actor, "node_term.set", node.name, after={"term": str(term), "valid_from": begins.isoformat()})
+            audit(actor, "node_term.set", node.name, after=audit_term(row))
     return row
 
 
@@ -142,7 +142,9 @@ def check_node_term(node: Node, term: Term, begins: datetime, now: datetime) -> 
     known = NodeTerm.objects.filter(node=node, valid_from=begins).first()
     if known and known.term != term:
         raise Refused(
-            "name_taken", f"{node} has another term from {begins:%F %T} UTC on.", "Terms never change; say a later one."
+            "name_taken",
+            f"{node} has another term from {begins:%F %T} UTC on.",
+            "Withdraw it while it has not begun, or set a later one.",
         )
     said = NodeTerm.objects.filter(node=node, valid_from__lt=begins).exists()
     if not known and begins < now and (said or _costs_of(node.cluster_id).filter(valid_from__lt=now).exists()):
@@ -162,7 +164,13 @@ def _decimal(weight: Fraction) -> Decimal:
     return Decimal(weight.numerator) / Decimal(weight.denominator)
 
 
-def _audit_values(row: NodeCost) -> dict[str, str]:
+def audit_term(row: NodeTerm) -> dict[str, str]:
+    """Return a term as the audit log has it."""
+    return {"term": str(row.term), "valid_from": row.valid_from.isoformat()}
+
+
+def audit_values(row: NodeCost) -> dict[str, str]:
+    """Return a cost as the audit log has it."""
     return {
         "per_hour": f"{row.per_hour.normalize():f}",
         "per": row.per,

@@ -12,7 +12,9 @@ from quotas.metering.parts import Category
 
 @dataclass(frozen=True)
 class Past:
-    """What a row was in the window before. Zero if it was not there."""
+    """What a row was in the window before. Zero if it was not there. Cost and total are None if it is not priced, or if
+    that window was not recorded from its start on.
+    """
 
     gpu_hours: str = "0.000000"
     unpriced_gpu_hours: str = "0"
@@ -80,7 +82,8 @@ class Costs:
     `total` is without the unpriced GPU-hours, and None if those are all there are. `capacity_recorded_since` is by
     cluster, None where none is recorded; empty for who does not see the whole fleet. `billed_share` is the part of the
     cost of capacity that bills cover, from 0 to 1; None for others, and where nothing is billed. `previous` are the
-    costs with which these are compared.
+    costs with which these are compared; their `unrecorded_until` is when the ledger begins, if that is after the start
+    of their window, and their total then None.
     """
 
     window: Window
@@ -92,3 +95,4 @@ class Costs:
     capacity_recorded_since: Mapping[str, datetime | None]
     billed_share: str | None = None
     previous: "Costs | None" = None
+    unrecorded_until: datetime | None = None

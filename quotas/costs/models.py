@@ -22,9 +22,11 @@ class Price(AppendOnly):
     """What a holder pays for an hour, from `valid_from` until the next row of the flavor or offering.
 
     Of a flavor it is the price of a whole GPU. Of an offering it is the list price of a slice, which prevails; without
-    an amount, the flavor's price counts again. Rows never change, and the end is not stored: so prices cannot overlap,
-    and past charges cannot change.
+    an amount, the flavor's price counts again. Rows never change, one that has not begun may be withdrawn, and the end
+    is not stored: so prices cannot overlap, and past charges cannot change.
     """
+
+    may_be_withdrawn = True
 
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="prices")
     offering = models.ForeignKey(

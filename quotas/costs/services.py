@@ -46,7 +46,7 @@ def set_price(
         )
         if created:
             dirty_hours.mark_all(begins, _end_of(price))
-            audit(actor, "price.set", flavor.name, before=_audit_values(known), after=_audit_values(price))
+            audit(actor, "price.set", flavor.name, before=audit_values(known), after=audit_values(price))
     return price
 
 
@@ -75,7 +75,7 @@ def set_slice_price(
         )
         if created:
             dirty_hours.mark_all(begins, _end_of(price))
-            audit(actor, "price.set", offering.key, before=_audit_values(known), after=_audit_values(price))
+            audit(actor, "price.set", offering.key, before=audit_values(known), after=audit_values(price))
     return price
 
 
@@ -127,7 +127,7 @@ def _taken(subject: str, begins: datetime) -> Refused:
     return Refused(
         "name_taken",
         f"{subject} has another price from {begins:%F %T} UTC on.",
-        "Prices never change; set a later one.",
+        "Withdraw it while it has not begun, or set a later one.",
     )
 
 
@@ -141,7 +141,7 @@ def _end_of(price: Price) -> datetime | None:
     return same.order_by("valid_from").values_list("valid_from", flat=True).first()
 
 
-def _audit_values(price: Price | None) -> dict[str, str | None] | None:
+def audit_values(price: Price | None) -> dict[str, str | None] | None:
     """Return a price as the audit log has it."""
     if price is None:
         return None

@@ -25,6 +25,7 @@ from quotas.costs.rating import RatedUsage, Window
 from quotas.costs.reports import CostQuery
 from quotas.costs.rounded_rows import Rounded
 from quotas.costs.run_rates import Metric
+from quotas.metering import ledger_starts
 
 STEPS = 31
 """So many steps are read at a time."""
@@ -67,17 +68,20 @@ def rows(user: User, query: CostQuery, now: datetime) -> Iterator[CostRow]:
     if not query.is_compared:
         return chain.from_iterable(_by_step(found))
     before = _question(user, query, windows.previous(query.window, now, query.calendar), now)
-    return _compared(_by_step(found), _by_step(before), Edges(found.edges, before.edges))
+    is_recorded = ledger_starts.unrecorded_until(before.window.start) is None
+    return _compared(_by_step(found), _by_step(before), Edges(found.edges, before.edges), is_recorded)
 
 
 def _question(user: User, query: CostQuery, window: Window, now: datetime) -> Question:
     return selectors.visible_question(user, window, query.keys, now=now, **query.options())
 
 
-def _compared(now: Iterator[list[CostRow]], before: Iterator[list[CostRow]], edges: Edges) -> Iterator[CostRow]:
+def _compared(
+    now: Iterator[list[CostRow]], before: Iterator[list[CostRow]], edges: Edges, is_recorded: bool
+) -> Iterator[CostRow]:
     spans = zip(pairwise(edges.now), chain(pairwise(edges.before), repeat(edges.before[:2])), strict=False)
     for (own, other), of_step, past in zip(spans, now, chain(before, repeat([])), strict=False):
-        yield from comparison.compared_rows(of_step, past, Edges(own, other))
+        yield from comparison.compared_rows(of_step, past, Edges(own, other), is_recorded=is_recorded)
 
 
 def _by_step(question: Question) -> Iterator[list[CostRow]]:

@@ -23,6 +23,19 @@ def first_hours() -> dict[str, datetime]:
     return {one.cluster: hour_of(min(filter(None, (one.capacity, one.usage)))) for one in _starts()}
 
 
+def unrecorded_until(moment: datetime) -> datetime | None:
+    """Return when the first ledger begins, if that is after this moment; None if the moment is recorded, or if nothing
+    says since when capacity is; one query.
+
+    What is 0 before that time is not known to be 0.
+    """
+    starts = _starts()
+    if not any(one.capacity for one in starts):
+        return None
+    begins = min(at for one in starts for at in (one.capacity, one.usage) if at)
+    return begins if begins > moment else None
+
+
 def capacity_recorded_since() -> dict[str, datetime | None]:
     """Return by cluster since when its capacity is recorded, of the clusters with a ledger; one query.
 

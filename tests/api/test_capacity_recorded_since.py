@@ -1,5 +1,6 @@
 """Costs of what nobody holds, and the proof, of a time before capacity was recorded: unknown, and not nothing."""
 
+import csv
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -116,3 +117,40 @@ def costs_page(browser: Client, window: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", text(browser.get("/costs/fleet", {"window": window}))).split()).replace(
         " .", "."
     )
+
+
+def compared(user: User, hours: str) -> Any:
+    return answer(user, hours, "aggregate=team&compare=previous")
+
+
+@pytest.mark.parametrize("role", ["member", "auditor"])
+def test_there_is_no_change_against_a_time_that_was_not_recorded(team: Team, auditor: User, role: str) -> None:
+    user = person(team) if role == "member" else auditor
+    for window in (BEFORE, FROM_THEN):
+        found = compared(user, window)
+        assert found["previous_total"] is None
+        assert {(one["change"], one["previous"]["total"]) for one in found["results"]} == {(None, None)}
+        page = text(browser_of(user).get(f"/costs?window={window}"))
+        assert "no comparison" in page
+        assert "Recorded only since 2026-11-02 00:00 UTC" in page
+        query = f"window={window}&aggregate=team&compare=previous&format=csv"
+        exported = client(user).get(f"{URL}/export?{query}").getvalue().decode().splitlines()
+        lines = list(csv.DictReader(exported))
+        assert lines
+        assert {(line["previous_total"], line["change"]) for line in lines} == {("", "")}
+
+
+def test_there_is_a_change_against_a_time_that_was_recorded(auditor: User) -> None:
+    found = compared(auditor, "2026-11-02T05:00:00Z,2026-11-02T07:00:00Z")
+    assert (found["previous_total"], found["results"][0]["change"]) == (found["total"], "0.0000")
+
+
+def test_the_page_of_costs_says_since_when_capacity_is_recorded_and_no_other_reason(auditor: User) -> None:
+    page = text(browser_of(auditor).get(f"/costs?window={BEFORE}"))
+    assert "Capacity is recorded only since 2026-11-02 04:30 UTC." in page
+    assert "no price, or" not in page
+
+
+def test_the_page_of_bills_says_why_the_capacity_of_a_month_is_unknown(auditor: User) -> None:
+    with clock.frozen(hour(24 * 40)):
+        assert "recorded only since 2026-11-02 04:30 UTC" in text(browser_of(auditor).get("/bills"))

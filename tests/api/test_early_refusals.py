@@ -74,7 +74,7 @@ def test_rest_requests_are_refused_without_a_query_from_the_second_refusal_on(bu
 def test_the_first_pages_of_who_does_not_wait_take_only_session_and_person(busy, django_assert_num_queries):
     browser = browser_of(busy)
     with django_assert_num_queries(2):
-        assert browser.get("/").status_code == 429
+        assert browser.get("/prices").status_code == 429
 
 
 def test_who_writes_the_same_token_in_other_ways_is_still_the_same(busy):
@@ -108,6 +108,27 @@ def test_the_first_refusals_are_whole_pages_and_what_is_not_counted_is_never_ref
     assert browser.get("/no-such-page").status_code == 404
     assert browser.get("/livez").status_code == 200
     assert browser.post("/logout").status_code == 302
+
+
+@pytest.mark.parametrize("path", ["/", "/allocations", f"/allocations/{uuid4()}", f"/allocations/{uuid4()}/release"])
+def test_what_other_pages_took_keeps_nobody_from_home_and_from_what_one_holds(busy, path):
+    browser = browser_of(busy)
+    counted(lambda: browser.get("/costs"))
+    assert browser.get(path).status_code in (200, 404)
+
+
+def test_home_in_a_loop_is_refused_too_and_keeps_nobody_from_a_release(busy):
+    counters.add(f"processor-ms:essential:{busy.pk}", 5_000, person_limits.WINDOW_S)
+    browser = browser_of(busy)
+    counted(lambda: browser.get("/"))
+    assert browser.get(f"/allocations/{uuid4()}/release").status_code == 404
+
+
+def test_a_page_that_was_refused_says_that_it_loads_again_and_a_form_does_not(busy):
+    browser = browser_of(busy)
+    answer = browser.get("/costs")
+    assert f'data-retry-s="{answer["Retry-After"]}"' in answer.content.decode()
+    assert "data-retry-s" not in browser.post("/request").content.decode()
 
 
 def test_others_of_the_same_address_are_answered(busy, team):

@@ -35,7 +35,7 @@ def test_who_has_used_up_the_limit_is_told_how_long_to_wait_in_rest_and_pages_an
     assert (answer.status_code, answer.json()["reason"]) == (429, "throttled")
     assert "5.0 seconds of processor time within 30 seconds" in answer.json()["detail"]
     assert 0 < int(answer["Retry-After"]) <= person_limits.WINDOW_S
-    assert browser_of(busy).get("/").status_code == 429
+    assert browser_of(busy).get("/prices").status_code == 429
     assert client(other).get("/api/v1/me").status_code == 200
 
 
@@ -51,7 +51,7 @@ def test_what_requests_take_adds_up_over_rest_and_pages(settings, team):
     assert client(member).get("/api/v1/offerings").status_code == 200
     assert is_at_least(1)
     settings.PROCESSOR_SECONDS_PER_MINUTE = 0
-    assert browser_of(member).get("/").status_code == 429
+    assert browser_of(member).get("/prices").status_code == 429
 
 
 @pytest.mark.parametrize("streams", [False, True])

@@ -1,7 +1,10 @@
 """REST of prices, costs of nodes, terms, bills and fixed costs."""
 
+from decimal import Decimal
+
 import pytest
 
+from portal.core.models import AuditEntry
 from quotas.costs import public_prices
 from quotas.costs.models import Bill, NodeCost, Price, SharedCost
 from tests.support.fleet import fleet
@@ -108,6 +111,57 @@ def test_a_table_is_checked_imported_and_exported(operator):
     assert (wrong["line"], wrong["column"], wrong["result"]) == (2, "amount", "error")
     bad = post(operator, "prices/import", csv="of\nx\n")
     assert (bad.status_code, list(bad.json()["errors"])) == (400, ["csv"])
+
+
+LATER = {"valid_from": "2090-01-05T00:00:00Z"}
+SCHEDULED = {
+    "prices": ({"flavor": "h100", "per_gpu_hour": "33", **LATER}, {"per_gpu_hour": "3.3"}),
+    "node-costs": ({"flavor": "h100", "term": "spot", "per": "gpu", "per_hour": "22", **LATER}, {"per_hour": "2.2"}),
+    "node-terms": ({"cluster": "local", "node": "h100-0", "term": "spot", **LATER}, {"term": "reserved"}),
+    "shared-costs": (
+        {"name": "support", "month": "2090-01", "amount": "600", "split": "weighted"},
+        {"amount": "60"},
+    ),
+}
+
+
+@pytest.mark.parametrize("path", SCHEDULED)
+def test_what_has_not_begun_is_withdrawn_with_an_audit_entry_and_set_right(operator, path):
+    body, right = SCHEDULED[path]
+    made = post(operator, path, **body).json()
+    assert post(operator, path, **body | right).status_code == 409
+    assert operator.delete(f"{API}/{path}/{made['id']}").status_code == 204
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.action.rpartition(".")[2], entry.after) == ("withdraw", None)
+    assert entry.before is not None
+    assert {"33", "22", "spot", "600"} & {str(value) for value in entry.before.values()}
+    assert post(operator, path, **body | right).status_code == 201
+    assert operator.delete(f"{API}/{path}/{made['id']}").status_code == 404
+
+
+@pytest.mark.parametrize("path", SCHEDULED)
+def test_what_has_begun_is_not_withdrawn(operator, path):
+    begun = {"valid_from": None} if "valid_from" in SCHEDULED[path][0] else {"month": "2026-01"}
+    made = post(operator, path, **SCHEDULED[path][0] | begun).json()
+    answer = operator.delete(f"{API}/{path}/{made['id']}")
+    assert (answer.status_code, answer.json()["reason"]) == (409, "wrong_phase")
+    assert made["id"] in [row["id"] for row in operator.get(f"{API}/{path}").json()["results"]]
+
+
+@pytest.mark.parametrize("path", SCHEDULED)
+def test_only_operators_with_scope_admin_withdraw(operator, team, path):
+    made = post(operator, path, **SCHEDULED[path][0]).json()
+    reading = client(person(platform_role="operator"), "read")
+    for other in (client(person(team, "lead")), client(person(platform_role="auditor")), reading):
+        assert other.delete(f"{API}/{path}/{made['id']}").status_code == 403
+    assert operator.get(f"{API}/{path}").json()["results"][0]["id"] == made["id"]
+
+
+def test_the_price_before_a_withdrawn_one_goes_on(operator, team):
+    made = post(operator, "prices", **SCHEDULED["prices"][0]).json()
+    operator.delete(f"{API}/prices/{made['id']}")
+    [price] = operator.get(f"{API}/prices?flavor=h100").json()["results"]
+    assert Decimal(price["per_gpu_hour"]) == Decimal("3.2")
 
 
 def test_public_list_prices_have_day_and_source(operator, team):

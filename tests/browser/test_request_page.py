@@ -119,6 +119,22 @@ def test_an_alternative_is_taken_with_one_click(open_page, person):
     assert clicks.number == 2
 
 
+COVERED = """links => links.filter(link => {
+    const box = link.getBoundingClientRect();
+    return !link.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+}).map(link => link.textContent)"""
+
+
+@pytest.mark.parametrize("size", [DESKTOP, {"width": 1280, "height": 720}], ids=["desktop", "laptop"])
+def test_a_refusal_shows_what_would_fit_and_nothing_covers_it(open_page, person, size):
+    page = sign_in(open_page(viewport=size), person)
+    page.goto("/request?offering=h100/whole&count=9")
+    links = page.locator("#instead .alternatives a")
+    expect(links.first).to_have_class("button main")
+    assert links.count() >= 3
+    assert links.evaluate_all(COVERED) == []
+
+
 def test_a_claim_is_built_beneath_its_radio(open_page, person):
     page = sign_in(open_page(viewport=DESKTOP), person)
     page.goto("/request")

@@ -21,9 +21,12 @@ from portal.audit import chain, grants
 from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.models import AuditEntry, Heartbeat
-from quotas.catalog.models import Flavor
-from quotas.costs import rollups
-from quotas.costs.models import Price
+from portal.tenants.models import User
+from quotas.catalog.models import Flavor, Node
+from quotas.costs import bills, capacity_services, rollups, withdrawals
+from quotas.costs.capacity_services import CostSubject
+from quotas.costs.models import NodeCost, Price
+from quotas.costs.node_terms import Term
 from quotas.costs.services import set_price
 from quotas.metering import capacity, foreign
 from quotas.metering import services as metering
@@ -46,6 +49,7 @@ from quotas.metering.models import (
 )
 from quotas.metering.units import FoundUnit, Unit, Value
 from tests.support.clusters import LOCAL
+from tests.support.people import person
 from tests.support.quotas import attribution, cluster, hour, used
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -74,6 +78,8 @@ UPDATABLE = {
     "metering_recorderoutage": set(),
 }
 """The columns of each append-only table that the application's role may update."""
+WITHDRAWABLE = {"costs_price", "costs_nodecost", "costs_nodeterm", "costs_sharedcost"}
+"""The tables of which it may delete rows that have not begun."""
 TEST = {"kind": "test"}
 
 
@@ -91,6 +97,11 @@ def role() -> Iterator[str]:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP OWNED BY {ROLE}")
             cursor.execute(f"DROP ROLE {ROLE}")
+
+
+@pytest.fixture
+def operator() -> User:
+    return person(platform_role="operator")
 
 
 @contextmanager
@@ -127,10 +138,18 @@ def test_every_table_of_the_ledger_is_append_only():
 
 def test_the_role_may_update_what_the_models_declare():
     assert {table: set(columns) for table, columns in grants.append_only().items()} == UPDATABLE
+    assert set(grants.withdrawable()) == WITHDRAWABLE
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM {table}", "TRUNCATE {table} CASCADE", "DROP TABLE {table}"])
-@pytest.mark.parametrize("table", UPDATABLE)
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [
+        (table, statement)
+        for statement in ("DELETE FROM {table}", "TRUNCATE {table} CASCADE", "DROP TABLE {table}")
+        for table in UPDATABLE
+        if table not in WITHDRAWABLE or "DELETE" not in statement
+    ],
+)
 def test_postgresql_refuses_to_remove_rows(role, table, statement):
     with connected() as own, pytest.raises(errors.InsufficientPrivilege):
         execute(own, statement, table)
@@ -193,6 +212,25 @@ def test_the_role_sets_prices(role):
         for amount, begins in (("3", hour(0)), ("4", clock.now() + timedelta(days=1))):
             set_price("operator", flavor, amount, "EUR", begins)
     assert Price.objects.count() == 2
+
+
+def test_postgresql_refuses_to_delete_prices_and_costs_that_have_begun_and_lets_others_be_withdrawn(role, operator):
+    cluster()
+    flavor, node = Flavor.objects.get(name="l40s"), Node.objects.get(name="l40s-0")
+    subject, per_gpu = CostSubject(node=node), NodeCost.Per.GPU
+    for begins, term in ((clock.now(), Term.SPOT), (clock.now() + timedelta(days=40), Term.RESERVED)):
+        set_price("operator", flavor, "3", "EUR", begins)
+        capacity_services.set_node_term("operator", node, term, begins)
+        capacity_services.set_node_cost("operator", subject, "2", per_gpu, valid_from=begins)
+        bills.set_shared_cost(operator, "network", begins.date().replace(day=1), "100", "weighted")
+    for kind in withdrawals.KINDS.values():
+        begun, scheduled = sorted(kind.model._default_manager.all(), key=withdrawals.begins)
+        table = kind.model._meta.db_table
+        with connected() as own:
+            with pytest.raises(errors.InsufficientPrivilege):
+                own.execute(f"DELETE FROM {table}")
+            own.execute(f"DELETE FROM {table} WHERE id = {scheduled.pk}")
+        assert list(kind.model._default_manager.all()) == [begun]
 
 
 def test_a_right_to_more_columns_is_found_and_taken_back_by_the_next_grant(role):

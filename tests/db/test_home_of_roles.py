@@ -50,6 +50,19 @@ def rival(fleet, other_team, project):
     return made
 
 
+def test_blocked_is_explained_only_where_something_is_blocked(operator, monkeypatch):
+    assert "Blocked:" not in home(operator)
+    monkeypatch.setattr("frontend.presenters.home.operators.Operations.has_blocked", True)
+    assert "Blocked:" in home(operator)
+
+
+@pytest.mark.parametrize(
+    ("role", "title"), [("operator", "Troubleshoot"), ("auditor", "Read costs"), ("", "Your first GPU")]
+)
+def test_home_names_the_page_of_the_docs_for_the_role(fleet, role, title):
+    assert f"Docs: {title}</a>" in home(person(platform_role=role))
+
+
 def home(user):
     return text(browser_of(user).get("/"))
 

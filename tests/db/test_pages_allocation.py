@@ -41,9 +41,53 @@ def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence
     row = held(requested(member, project, name="training"))
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert "gpu-portal.io/allocation: training" in page
-    assert "kubectl apply -f pod.yaml" in page
     assert "Download gpu-portal.kubeconfig" in page
     assert "Workload training-lease at revision 4711" in page
+
+
+def test_the_commands_of_each_example_are_for_its_own_file_and_object(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    found = browser.get(f"/allocations/{row.pk}").context["examples"]
+    assert [each.word for each in found] == ["Pod", "Job", "PyTorch"]
+    for each in found:
+        made = yaml.safe_load(each.yaml)
+        object_ = f"{made['kind'].lower()}/{made['metadata']['name']}"
+        assert f"kubectl apply -f {each.file}\n" in each.commands
+        for command in ("logs -f", "exec -it", "port-forward"):
+            assert f"kubectl {command} {object_}" in each.commands
+        others = {other.file for other in found} - {each.file}
+        assert not any(file in each.commands for file in others)
+
+
+def test_once_it_has_ended_a_poll_replaces_all_that_told_of_its_use(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    assert "hx-swap-oob" in (live := text(browser.get(f"/allocations/{row.pk}?phase=starting", headers=HTMX)))
+    assert 'id="pods-card"' not in live
+    ended(row)
+    last = text(browser.get(f"/allocations/{row.pk}?phase=active", headers=HTMX))
+    for name in ("pods-card", "manifests"):
+        assert f'<div id="{name}" hx-swap-oob="innerHTML"></div>' in last
+    assert '<div id="costs-card" hx-swap-oob="innerHTML"><section' in last
+
+
+def test_one_part_of_the_page_says_how_many_pods_use_it(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    pod(project, row, "runs")
+    assert "it now" not in text(browser.get(f"/allocations/{row.pk}/costs"))
+
+
+def test_who_releases_what_another_person_holds_reads_whose_it_is_and_what_runs_and_may_say_why(
+    fleet, member, team, project, browser
+):
+    row = held(requested(member, project, name="training"))
+    pod(project, row, "runs")
+    lead = browser_of(person(team, "lead"))
+    question = text(lead.get(f"/allocations/{row.pk}/release"))
+    assert f"<strong>{member.username}</strong>" in question
+    assert "1 pod (runs) uses them" in question
+    assert 'name="reason"' not in text(browser.get(f"/allocations/{row.pk}/release"))
+    lead.post(f"/allocations/{row.pk}/release", {"reason": "Idle since Friday."})
+    assert "Idle since Friday." in text(browser.get(f"/allocations/{row.pk}"))
 
 
 def test_what_is_not_held_yet_cannot_be_used_yet(fleet, member, project, browser):
@@ -196,7 +240,7 @@ def pod(project, row, name: str, **facts: object) -> None:
 def test_pods_that_use_it_are_listed_with_their_state(fleet, member, project, browser):
     row = held(requested(member, project, name="training"))
     part = text(browser.get(f"/allocations/{row.pk}/pods", headers=HTMX))
-    assert "No pod uses it now." in part
+    assert "<strong>No pod uses it now.</strong> Release it if you do not need it" in part
     pod(project, row, "runs")
     pod(project, row, "waits", phase="Pending", node="", unschedulable="0/3 nodes are available.")
     pod(project, row, "holds", holder=True)

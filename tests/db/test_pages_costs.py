@@ -273,8 +273,10 @@ def test_a_view_is_saved_for_the_team_and_opened_by_a_colleague(fleet, team, bro
     [link] = browser_of(person(team, "viewer")).get("/costs").context["saved"]
     assert (link.name, link.whose, link.may_delete) == ("Who used more", "team vision", False)
     assert browser.get(link.url).context["address"] == view.context["address"]
-    browser.post(f"/costs/views/{link.id}/delete")
-    assert browser.get("/costs").context["saved"] == []
+    open_view = {"query": "window=today&aggregate=team"}
+    deleted = browser.post(f"/costs/views/{link.id}/delete", open_view, follow=True)
+    assert deleted.context["saved"] == []
+    assert deleted.context["query"] == browser.get("/costs?window=today&aggregate=team").context["query"]
 
 
 def test_own_views_are_listed_first_and_never_cut_off_by_those_of_teams(fleet, member, team, browser, monkeypatch):

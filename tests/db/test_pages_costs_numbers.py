@@ -70,10 +70,13 @@ def a_view(seed, *, sees_all=False):
     return view | random.choice([*IDLE, *(IDLE_OF_ALL if sees_all else ())])
 
 
+def shown_amount(cell):
+    return Decimal(cell.text.removeprefix("+").split()[0])
+
+
 def differs(cell, exact):
     """Return whether a cell does not show this amount: exactly behind it, and rounded by less than a cent."""
-    shown = Decimal(cell.text.removeprefix("+").split()[0])
-    return cell.value != exact or abs(shown - Decimal(exact)) >= CENT
+    return cell.value != exact or abs(shown_amount(cell) - Decimal(exact)) >= CENT
 
 
 @pytest.mark.parametrize("role", ["member", "auditor"])
@@ -92,7 +95,9 @@ def test_the_page_shows_the_numbers_of_rest_for_random_views(random_use, team, r
             [row] = [each for each in rest["results"] if each["name"] == one.row.name]
             assert not differs(line[3], row["gpu_hours"]), view
             assert not differs(line[4], row["total"]), view
-            assert not differs(line[5], row["change"]), view
+            assert line[5].value == row["change"], view
+            before = round(Decimal(row["previous"]["total"]), 2)
+            assert shown_amount(line[5]) == shown_amount(line[4]) - before, view
             if page.context["shows_idle"]:
                 assert (line[6].text == "not known") == (row["idle_cost"] is None), view
                 assert row["idle_cost"] is None or not differs(line[6], row["idle_cost"]), view

@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from allocations.models import MirrorObject
 from portal.core import clock, heartbeat
 from portal.tenants.models import Project, Team, User
 from quotas.costs import bills, rollups
@@ -242,28 +241,6 @@ def test_what_no_pod_of_a_job_used_is_that_of_rest(member, project):
     rows = rest(member, f"costs/allocations/{uid}")["results"]
     cost = sum(Decimal(row["cost"]) for row in rows if row["unused"])
     assert f"<strong>3 GPU-hours, {cost:.2f} EUR</strong>, were reserved for the Job and used by no pod of it." in page
-
-
-def test_a_hold_without_a_pod_says_so(member, project, browser):
-    row = held(allocate(member, project), hours=1)
-    path = f"/allocations/{row.pk}/costs"
-    assert "No pod uses it now." in text(browser.get(path))
-    for name, facts in (
-        ("train", {"node": "l40s-0", "phase": "Running"}),
-        ("held", {"node": "l40s-0", "holder": True}),
-    ):
-        MirrorObject.objects.create(
-            cluster_id=LOCAL,
-            kind="Pod",
-            namespace=project.namespace,
-            name=name,
-            uid=name,
-            resource_version=1,
-            allocation=row.name,
-            facts=facts,
-            seen_at=NOW,
-        )
-    assert "1 pod uses it now." in text(browser.get(path))
 
 
 def test_what_no_pod_of_an_allocation_used_is_that_of_rest(member, project, browser):

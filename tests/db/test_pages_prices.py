@@ -1,5 +1,6 @@
 """Prices, bills and the proof on pages: the services, permissions and audit of REST, and a preview of each change."""
 
+import re
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -337,6 +338,38 @@ def test_a_public_list_price_fills_in_the_form_of_a_node_cost_where_its_currency
     assert "aws p5.48xlarge as of 2026-11-09" in text(form)
     assert not NodeCost.objects.exists()
     assert "/prices/node-costs/set" not in text(browser_of(person(team)).get("/prices/public"))
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "back"),
+    [
+        ("/prices/set", {"valid_from": "2026-12-12T00:00"}, "/prices"),
+        ("/prices/node-costs/set", {"valid_from": "2026-12-12T00:00"}, "/prices"),
+        ("/prices/node-terms/set", {"valid_from": "2026-12-12T00:00"}, "/prices"),
+        ("/bills/fixed-costs/set", {"month": "2026-12"}, "/bills"),
+    ],
+)
+def test_what_is_scheduled_has_a_button_to_withdraw_it(browser, path, values, back):
+    before = counts()
+    page = text(confirmed(browser, path, **values))
+    [address] = set(re.findall(r'href="(/prices/[a-z-]+/\d+/withdraw)"', page))
+    assert "Nothing was charged by it" in text(browser.get(address))
+    assert "Withdrawn: the " in text(browser.post(address, follow=True))
+    assert counts()[:-1] == before[:-1]
+    assert "/withdraw" not in text(browser.get(back))
+    assert browser.post(address).status_code == 404
+
+
+def test_what_has_begun_has_no_button_and_is_refused(browser):
+    price = Price.objects.get(flavor__name="l40s")
+    assert "/withdraw" not in text(browser.get("/prices"))
+    refused = browser.get(f"/prices/price/{price.pk}/withdraw")
+    assert (refused.status_code, "it replaces this one" in text(refused)) == (409, True)
+
+
+def test_who_sets_no_prices_is_not_shown_how_to_withdraw_them(browser, team):
+    confirmed(browser, "/prices/set", valid_from="2026-12-12T00:00")
+    assert "/withdraw" not in text(browser_of(person(team)).get("/prices"))
 
 
 def test_a_bill_of_a_month_that_is_not_wholly_recorded_says_so(browser):

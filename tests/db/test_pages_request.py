@@ -308,6 +308,33 @@ def test_slices_are_asked_for_together_or_apart_in_words_that_rest_knows(cut_on_
     assert "&quot;strategy&quot;: &quot;TimeSlicing&quot;" in part
 
 
+def on_several_nodes(browser, **values):
+    """Return the summary of a request, with the addresses of its alternatives."""
+    query = {"project": "vision-train", "length": "8", "offering": "h100/whole", **values}
+    part = browser.get("/request/preview", query, headers=HTMX)
+    return text(part), [chip.url for chip in part.context["chips"]]
+
+
+def test_more_than_a_node_has_is_offered_on_several_nodes_with_one_click(cut_on_demand, team, browser):
+    made = Cluster.objects.get()
+    slices = [slices_of(f"h100-{n}", *divisible_gpu(0), *divisible_gpu(1)) for n in (0, 1)]
+    sync(made.slug, discover([dra_node(), dra_node("h100-1")], slices), {})
+    limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 4)
+    part, (first, *_) = on_several_nodes(browser, count="3")
+    assert "3 × h100/whole on several nodes" in part
+    assert part.index("Available alternatives") < part.index("What you can do")
+    assert "per hour" not in part.partition('id="instead"')[0], "no price of what is refused"
+    form = browser.get(first).context["form"]
+    assert (form["spread"].value(), form["count"].value()) == ("on", "3")
+    assert "Does not fit" not in on_several_nodes(browser, count="3", spread="on")[0]
+
+
+def test_what_fits_on_no_nodes_together_is_not_offered_on_several(cut_on_demand, browser):
+    part, _ = on_several_nodes(browser, count="9")
+    assert "on several nodes</a>" not in part
+    assert "× h100/whole on several nodes" not in part
+
+
 def test_constraints_that_exclude_each_other_are_said_to(cut_on_demand, browser):
     query = {"offering": "h100/mig-1g.10gb", "count": "2", "constraints": ["distinct_gpus", "same_gpu"]}
     part = text(browser.get("/request/preview", {"project": "vision-train", "length": "8", **query}, headers=HTMX))

@@ -122,3 +122,22 @@ def test_a_project_of_another_team_does_not_exist_for_a_stranger(people, project
 def test_asking_costs_one_query(people, team, django_assert_num_queries):
     with django_assert_num_queries(1):
         access.can(people["member"], "allocation.request", team)
+
+
+@pytest.mark.parametrize("action", [name for name, roles in access.PERMISSIONS.items() if "viewer" not in roles])
+def test_a_refusal_names_who_can_give_the_role_that_is_missing(people, team, action):
+    with pytest.raises(Forbidden) as found:
+        access.require(people["viewer"], action, team)
+    is_of_team = bool(access.PERMISSIONS[action] & access.TEAM_ROLES)
+    assert ("lead" in found.value.hint) == is_of_team
+    assert (people["operator"].username in found.value.hint) == (not is_of_team)
+    assert ("platform role" in found.value.detail) == (not is_of_team)
+
+
+def test_a_refusal_names_few_of_many_operators(people):
+    for _ in range(10):
+        person(platform_role="operator")
+    with pytest.raises(Forbidden) as found:
+        access.require(people["member"], "platform.view", None)
+    named = found.value.hint.removesuffix(".").rpartition("Ask ")[2].split(", ")
+    assert named == access.operators()[: access.NAMED_OPERATORS]

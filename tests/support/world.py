@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from frontend import time_zone
 from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
-from quotas.costs import saved_views
+from quotas.costs import bills, pricing, saved_views
 from quotas.limits.models import Limit
 from tests.support import access_matrix, request_bodies
 from tests.support.fleet import allocate, fleet
@@ -35,6 +35,7 @@ class World:
     limit: Limit
     job: UUID
     view: int
+    dated: dict[str, int]
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
@@ -53,6 +54,8 @@ class World:
             "<uuid:uid>": self.job,
             "<int:id_>": self.limit.pk,
             "<int:view_id>": self.view,
+            **{f"{name}/<int:dated_id>": f"{name}/{id_}" for name, id_ in self.dated.items()},
+            "<str:kind>/<int:dated_id>": f"price/{self.dated['prices']}",
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
             "<path:file>": "index.html",
@@ -122,7 +125,8 @@ def world(team: Team, other: Team, project: Project) -> World:
         people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.LimitSpec(4)
     )
     view = saved_views.save(people["member"], "Usage", "aggregate=member", team)
-    result = World(allocate(people["member"], project), limit, job("train", project.namespace), view.pk)
+    dated = scheduled(people["operator"])
+    result = World(allocate(people["member"], project), limit, job("train", project.namespace), view.pk, dated)
     result.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()
@@ -140,3 +144,15 @@ def world(team: Team, other: Team, project: Project) -> World:
         result.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
     result.received["anonymous"] = result.received["member"]
     return result
+
+
+def scheduled(operator: User) -> dict[str, int]:
+    """Return a price, a node cost, a node term and a fixed cost that have not begun, by their address in REST."""
+    begins = datetime(2090, 1, 1, tzinfo=UTC)
+    subject = pricing.subject_named(operator, "l40s", "spot")
+    return {
+        "prices": pricing.set_price(operator, "h100", "4", valid_from=begins).pk,
+        "node-costs": pricing.set_node_cost(operator, subject, "2", "gpu", valid_from=begins).pk,
+        "node-terms": pricing.set_node_term(operator, "local", "l40s-0", "spot", begins).pk,
+        "shared-costs": bills.set_shared_cost(operator, "support", begins.date(), "100", "weighted").pk,
+    }

@@ -15,7 +15,7 @@ PHRASES = {
     "May lend": "Lending limit",
     "What it comes to": "Summary",
     "The same over REST": "API request",
-    "Asked for. This page follows it": "Request submitted. This page updates by itself.",
+    "Asked for. This page follows it": "Request submitted.",
     "Who competes how": "Fair sharing and preemption",
     "Takes back from others": "Reclaims from other teams",
     "Pushes out of its own queue": "Preempts within its queue",
@@ -128,7 +128,21 @@ UTC_DAY = re.compile(r"\(UTC\)|\|date:|strftime")
 UTC_MONTHS = {"bills.html", "_dated_lines.html"}
 """Bills and fixed costs are of months of UTC, for everybody."""
 BUTTON = re.compile(r"<button[^>]*>(?:\{% icon [^%]*%\} )?([^<{]+)")
-VERBS = {"Show", "Add", "Apply", "Save", "Delete", "Preview", "Check", "Choose", "Set", "Enter", "Import", "Release"}
+VERBS = {
+    "Show",
+    "Add",
+    "Apply",
+    "Save",
+    "Delete",
+    "Preview",
+    "Check",
+    "Choose",
+    "Set",
+    "Enter",
+    "Import",
+    "Release",
+    "Withdraw",
+}
 SUM = re.compile(r">Sum<")
 IN_TEXT = re.compile(r"\s")
 """Only a string with a space is a sentence or a label; others are names."""

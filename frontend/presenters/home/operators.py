@@ -64,6 +64,10 @@ class Operations:
     objects: int
 
     @property
+    def has_blocked(self) -> bool:
+        return any(line.blocked for line in self.pools)
+
+    @property
     def waiting_total(self) -> int:
         return sum(self.waiting_by_team.values())
 

@@ -27,8 +27,14 @@ AMOUNTS = (
     *("adjustment", "shared_cost", "total", "previous_gpu_hours", "previous_total", "change"),
 )
 """The columns of an export that are decimal numbers."""
-CHANGE_HELP = "Of the total since the window before; null if either has no price, and without compare=previous."
-PREVIOUS_HELP = "With compare=previous: the same in the window before; zero if there was no such row."
+CHANGE_HELP = (
+    "Of the total since the window before; null if either has no price, if the window before was not recorded from its "
+    "start on, and without compare=previous."
+)
+PREVIOUS_HELP = (
+    "With compare=previous: the same in the window before; zero if there was no such row. Costs are null if that "
+    "window was not recorded from its start on."
+)
 
 
 class WindowOut(serializers.Serializer):

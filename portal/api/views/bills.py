@@ -40,6 +40,7 @@ class NewBill(Body):
 
 
 class SharedCostOut(serializers.Serializer):
+    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
     name = serializers.CharField()
     cluster = serializers.CharField(allow_null=True, help_text="null: all.")
     month = serializers.CharField(help_text=f"The first. {MONTH_HELP}")
@@ -139,6 +140,7 @@ def _render_bills(rows: list[Bill]) -> list[dict[str, Any]]:
 def _render_shared(rows: list[SharedCost]) -> list[dict[str, Any]]:
     return [
         {
+            "id": row.pk,
             "name": row.name,
             "cluster": row.cluster_id,
             "month": f"{row.month:%Y-%m}",

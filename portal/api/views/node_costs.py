@@ -29,6 +29,7 @@ TERMS = [term.value for term in Term]
 
 
 class NodeCostOut(serializers.Serializer):
+    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
     flavor = serializers.CharField(allow_null=True)
     term = serializers.CharField(allow_null=True)
     cluster = serializers.CharField(allow_null=True)
@@ -55,6 +56,7 @@ class NewNodeCost(Body):
 
 
 class NodeTermOut(serializers.Serializer):
+    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
     cluster = serializers.CharField()
     node = serializers.CharField()
     term = serializers.ChoiceField(choices=TERMS)
@@ -133,6 +135,7 @@ def node_terms(request: Request) -> Response:
 def _render_costs(rows: list[NodeCost]) -> list[dict[str, Any]]:
     return [
         {
+            "id": row.pk,
             "flavor": row.flavor.name if row.flavor else None,
             "term": row.term or None,
             "cluster": row.node.cluster_id if row.node else None,
@@ -150,6 +153,12 @@ def _render_costs(rows: list[NodeCost]) -> list[dict[str, Any]]:
 
 def _render_terms(rows: list[NodeTerm]) -> list[dict[str, Any]]:
     return [
-        {"cluster": row.node.cluster_id, "node": row.node.name, "term": row.term, "valid_from": row.valid_from}
+        {
+            "id": row.pk,
+            "cluster": row.node.cluster_id,
+            "node": row.node.name,
+            "term": row.term,
+            "valid_from": row.valid_from,
+        }
         for row in rows
     ]

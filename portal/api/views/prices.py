@@ -27,6 +27,7 @@ MAX_TABLE = 1_000_000
 
 
 class PriceOut(serializers.Serializer):
+    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
     flavor = serializers.CharField()
     offering = serializers.CharField(allow_null=True, help_text="null: of the flavor's GPUs.")
     valid_from = serializers.DateTimeField()
@@ -169,6 +170,7 @@ def _set(request: Request, values: dict[str, Any]) -> Price:
 def _render(rows: list[Price]) -> list[dict[str, Any]]:
     return [
         {
+            "id": row.pk,
             "flavor": row.flavor.name,
             "offering": row.offering.key if row.offering else None,
             "valid_from": row.valid_from,

@@ -63,6 +63,9 @@
   document.addEventListener("htmx:oobAfterSwap", () => enhance(document));
   document.querySelector("#errors, #refusal, #secret")?.focus();
 
+  const refused = document.querySelector("[data-retry-s]");
+  if (refused) setTimeout(() => location.reload(), 1000 * Number(refused.dataset.retryS));
+
   const menu = document.querySelector("details.menu");
   document.addEventListener("click", (event) => {
     if (!menu.contains(event.target)) menu.open = false;

@@ -1,0 +1,46 @@
+"""The figures of costs in words: what a total consists of, and changes that add up."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from frontend.presenters import amounts, costs
+from frontend.presenters.costs_tiles import parts_of_total
+from quotas.costs.cost_rows import CostRow, Costs, Past
+from quotas.costs.rating import Window
+
+WINDOW = Window(datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC))
+ROW = CostRow("vision", WINDOW, "10.000000", "0", "10.0000", "10.0000", "EUR")
+
+
+def found(*rows: CostRow) -> Costs:
+    total = sum(Decimal(row.total or 0) for row in rows)
+    return Costs(WINDOW, "EUR", list(rows), "10.000000", "0", f"{total}", {})
+
+
+def test_a_total_with_bills_and_fixed_costs_says_what_it_consists_of_and_adds_up() -> None:
+    with_all = replace(ROW, adjustment="-1.0050", shared_cost="79.1350", total="88.1300")
+    assert parts_of_total(found(with_all)) == "9.99 of GPUs + -1.00 of bills + 79.14 of fixed costs."
+
+
+def test_a_total_of_gpus_alone_says_nothing_more() -> None:
+    assert parts_of_total(found(ROW)) == ""
+
+
+@pytest.mark.parametrize(("total", "before"), [("342.7749", "0.0000"), ("342.7751", "0.0000"), ("1.0050", "0.9949")])
+def test_a_change_is_the_difference_of_the_amounts_that_are_shown(total: str, before: str) -> None:
+    change = f"{Decimal(total) - Decimal(before)}"
+    row = replace(ROW, total=total, previous=Past(cost=before, total=before), change=change)
+    (line,) = costs.table(found(row), {"vision": "vision"}, {}, {}).lines
+    assert line.cost is not None
+    assert line.change == line.cost - round(Decimal(before), 2)
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"), [("0", "0"), ("0.0001", "less than 0.01"), ("0.01", "0.01"), ("2.5", "2.5")]
+)
+def test_less_than_what_is_shown_is_not_nothing(hours: str, words: str) -> None:
+    assert amounts.some_hours(Fraction(hours)) == words
