@@ -393,6 +393,8 @@ READ_BY_NOBODY: Mapping[str, str] = {
     "portal.core.prepared_statements": "statements of the portal's own",
     "portal.core.query_templates": "statements of the portal's own",
     "portal.database": "a setting",
+    "portal.yaml_text": "names and labels, of bounded length",
+    "frontend.presenters.connecting": "examples of the portal's own",
     **dict.fromkeys(("quotas.costs.crowded_gpus", "quotas.costs.ledger", "quotas.costs.rates"), "rows of its own"),
     "quotas.costs.public_prices": "a file of the portal's own",
     "frontend.templatetags.portal": "times in sentences of the portal's own",

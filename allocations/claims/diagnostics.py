@@ -99,7 +99,7 @@ def _too_complex(claim: Claim, answer: Answer, search: Search) -> Infeasible:
         names = ", ".join(dict.fromkeys(request.name for request in ordered))
         hint = f"List the requests for the largest devices first: {names}."
     else:
-        hint = "Make it several allocations, or ask for fewer devices or alternatives."
+        hint = "Divide it into several allocations, or ask for fewer devices or alternatives."
     return Infeasible(
         path,
         f"A node could hold this, but the scheduler would not find it within {limit}, and others would wait for it.",

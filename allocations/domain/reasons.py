@@ -94,7 +94,7 @@ SPECIFIC: Mapping[str, tuple[tuple[str, Cause], ...]] = {
             "opology",
             Cause(
                 "It asks for a topology that the GPU nodes do not have.",
-                "Leave its annotations kueue.x-k8s.io/podset-…-topology out and submit it again.",
+                "Submit it again without its annotations kueue.x-k8s.io/podset-…-topology.",
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from itertools import count
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
@@ -16,6 +16,8 @@ from tests.support.pages import browser_of
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
+NOBODYS = UUID(int=1)
+"""The id of no allocation."""
 NOW = 1_000_000_013.0
 addresses = (f"198.51.100.{number}" for number in count(1))
 
@@ -110,7 +112,7 @@ def test_the_first_refusals_are_whole_pages_and_what_is_not_counted_is_never_ref
     assert browser.post("/logout").status_code == 302
 
 
-@pytest.mark.parametrize("path", ["/", "/allocations", f"/allocations/{uuid4()}", f"/allocations/{uuid4()}/release"])
+@pytest.mark.parametrize("path", ["/", "/allocations", f"/allocations/{NOBODYS}", f"/allocations/{NOBODYS}/release"])
 def test_what_other_pages_took_keeps_nobody_from_home_and_from_what_one_holds(busy, path):
     browser = browser_of(busy)
     counted(lambda: browser.get("/costs"))
@@ -121,7 +123,7 @@ def test_home_in_a_loop_is_refused_too_and_keeps_nobody_from_a_release(busy):
     counters.add(f"processor-ms:essential:{busy.pk}", 5_000, person_limits.WINDOW_S)
     browser = browser_of(busy)
     counted(lambda: browser.get("/"))
-    assert browser.get(f"/allocations/{uuid4()}/release").status_code == 404
+    assert browser.get(f"/allocations/{NOBODYS}/release").status_code == 404
 
 
 def test_a_page_that_was_refused_says_that_it_loads_again_and_a_form_does_not(busy):
