@@ -55,6 +55,7 @@ from gpu_portal_client.models import (
     ThrottledProblem,
     TimeInvalidProblem,
     TokenInvalidProblem,
+    TooComplexProblem,
     TooLargeProblem,
     UnsupportedMediaTypeProblem,
     WrongPhaseProblem,
@@ -137,6 +138,8 @@ def next_step(client: AuthenticatedClient, body: AllocationRequest) -> str:
         case QuotaExceededProblem() | LimitExceededProblem() | NeverFitsProblem() | CountInvalid409Problem() as refused:
             works = refused.alternatives[0] if refused.alternatives else None
             return f"ask for {works.count} of {works.offering}" if works else "ask for less"
+        case TooComplexProblem():
+            return "ask for a simpler claim"
         case OfferingHiddenProblem() | NotFoundProblem():
             return "choose another offering"
         case NameTakenProblem() | WrongPhaseProblem() | KeyReusedProblem():

@@ -34,7 +34,7 @@ def test_those_that_are_named_are_released(api, member, project):
     assert results(answer) == [("a", True), ("b", True)]
     assert [row["phase"] for row in answer.json()["results"]] == ["releasing", "releasing"]
     assert live() == {"c"}
-    assert first.transitions.get(type="end").message == "done"
+    assert first.transitions.get(type="end").message == "“done”"
     assert AuditEntry.objects.filter(action="allocation.release").count() == 2
 
 

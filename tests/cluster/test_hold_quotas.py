@@ -22,7 +22,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
-from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.api_client import PORTAL, ApiClient
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.stage import Person
 from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
@@ -38,7 +38,7 @@ RESTRICTED = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type"
 @pytest.fixture(scope="module")
 def portal(local: Local) -> ApiClient:
     """Return a client as the portal's account, which the guards let do what it does."""
-    return ApiClient(local.home, acting_as="system:serviceaccount:gpu-portal:portal")
+    return ApiClient(local.home, acting_as=PORTAL)
 
 
 @pytest.fixture

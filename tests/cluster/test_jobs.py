@@ -112,12 +112,14 @@ def test_more_than_the_quota_is_said_to_be_too_much(submit: Submit, project: Pro
     assert "more than the team's quota" in job.message
 
 
-def test_a_job_that_no_flavor_of_the_queue_matches_is_said_to_have_no_quota(submit: Submit, project: Project) -> None:
-    elsewhere = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-B200"]}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}
+def test_a_job_whose_node_affinity_no_flavor_of_the_queue_matches_is_told_so(submit: Submit, project: Project) -> None:
+    """The guards read no comparison of numbers, which Kueue does; they refuse other products at once."""
+    larger = {"key": "nvidia.com/gpu.product", "operator": "Gt", "values": ["1"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [larger]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     uid = submit("odd", nodeSelector={}, affinity=affinity)
-    assert "no quota of this kind" in become(project, uid, State.QUEUED, "NoMatchingFlavor").message
+    found = become(project, uid, State.QUEUED, "NoMatchingFlavor").message
+    assert "allows no kind of GPU that the team has quota for" in found
 
 
 def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project, admin: ApiClient) -> None:
@@ -134,7 +136,7 @@ def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project
 def test_what_a_guard_says_of_its_pods_is_on_the_jobs_page(
     submit: Submit, project: Project, member: User, other: User
 ) -> None:
-    uid = submit("placed", nodeName="l40s-0")
+    uid = submit("placed", past_guards=True, nodeName="l40s-0")
     become(project, uid, State.ADMITTED)
     body = eventually(lambda: (found := client(member).get(f"/api/v1/jobs/{uid}").json())["refusals"] and found)
     assert any("nodeName" in refusal and "guard gpu-portal-" in refusal for refusal in body["refusals"])

@@ -28,7 +28,7 @@ def projects(vision: Team, admin: ApiClient) -> Iterator[LentProjects]:
 @pytest.fixture
 def never_lent(vision: Team, admin: ApiClient) -> Iterator[LentProjects]:
     """Yield projects of which none was lent yet, so that the first that comes back is the next that is lent."""
-    found = LentProjects(admin, vision)
+    found = LentProjects(admin, vision, as_fresh_within_s=60.0)
     yield found
     found.close()
 

@@ -18,12 +18,11 @@ from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.allocations import held, phase
-from tests.support.cluster.api_client import ApiClient, Object
+from tests.support.cluster.api_client import PORTAL, ApiClient, Object
 from tests.support.cluster.tenants import gpu_pod, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.own_project]
-PORTAL = "system:serviceaccount:gpu-portal:portal"
 CONTROLLER = "system:serviceaccount:kube-system:generic-garbage-collector"
 GPU = "nvidia.com/gpu"
 Smuggle = Callable[..., None]

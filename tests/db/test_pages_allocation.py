@@ -48,7 +48,7 @@ def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence
 def test_the_commands_of_each_example_are_for_its_own_file_and_object(fleet, member, project, browser):
     row = held(requested(member, project, name="training"))
     found = browser.get(f"/allocations/{row.pk}").context["examples"]
-    assert [each.word for each in found] == ["Pod", "Job", "PyTorch"]
+    assert [each.word for each in found] == ["Pod", "Job", "PyTorch", "Deployment"]
     for each in found:
         made = yaml.safe_load(each.yaml)
         object_ = f"{made['kind'].lower()}/{made['metadata']['name']}"

@@ -49,7 +49,7 @@ def test_a_member_sees_the_own_team_only_and_sets_nothing(pool, team):
     assert reverse("limit") not in page
     assert reverse("change-limits") not in page
     answer = browser.post(reverse("limit"), {"holder": "team:vision", "scope": "all", "nominal": "1", "confirm": "1"})
-    assert answer.status_code == 400
+    assert answer.status_code == 403
 
 
 def test_a_change_is_shown_before_it_is_done(pool, team):

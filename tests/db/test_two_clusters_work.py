@@ -34,7 +34,7 @@ from quotas.catalog import services as catalog
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
-from tests.support.observed import T0, at
+from tests.support.observed import T0, at, quotas_listed
 from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, mirrored
 
 pytestmark = pytest.mark.django_db
@@ -136,6 +136,7 @@ def test_a_lost_row_is_made_again_in_the_project_of_its_leases_cluster(twins: di
     Allocation.objects.filter(pk=row.pk).delete()
     for cluster in BOTH:
         mirrored(cluster, "Workload", names.lease("train"), allocation="train", record=record)
+    quotas_listed(7, cluster=FAR)
     reconcile_adoption(LOCAL)
     assert not Allocation.objects.filter(pk=row.pk).exists()
     reconcile_adoption(FAR)

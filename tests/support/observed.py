@@ -71,9 +71,9 @@ def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool 
     ]
 
 
-def quotas_listed(revision: int) -> None:
-    """Record that the mirror of quotas is complete up to a revision."""
-    record_sync(LOCAL, (KINDS["ResourceQuota"], revision, clock.now()))
+def quotas_listed(revision: int, cluster: str = LOCAL) -> None:
+    """Record that the cluster's mirror of quotas is complete up to a revision."""
+    record_sync(cluster, (KINDS["ResourceQuota"], revision, clock.now()))
 
 
 def mirror_lease(row: Allocation) -> None:

@@ -13,6 +13,8 @@ from tests.support.cluster import kinds
 from tests.support.cluster.kinds import Kind
 
 Object = dict[str, Any]
+PORTAL = "system:serviceaccount:gpu-portal:portal"
+"""The portal's own user, which the guards let create what they refuse of people."""
 APPLY_PATCH = "application/apply-patch+yaml"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -14,7 +14,7 @@ from allocations.queues.jobs import Job, State
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.api_client import NAMESPACED, ApiClient
+from tests.support.cluster.api_client import NAMESPACED, PORTAL, ApiClient
 from tests.support.cluster.tenants import token_of
 from tests.support.cluster.waiting import eventually
 
@@ -26,11 +26,13 @@ Submit = Callable[..., str]
 @pytest.fixture
 def submit(local: Local, member: User, project: Project, admin: ApiClient) -> Iterator[Submit]:
     """Yield a function that submits the guide's Job with changes, as the member, and returns its uid; delete them at
-    the end.
+    the end. ``past_guards``: as the portal, which the guards let create what they refuse of its pods.
     """
-    tenant = ApiClient(local.home, token_of(member))
+    tenant, portal = ApiClient(local.home, token_of(member)), ApiClient(local.home, acting_as=PORTAL)
 
-    def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
+    def create(
+        name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, past_guards: bool = False, **pod: Any
+    ) -> str:
         body = deepcopy(guided())
         body["metadata"]["name"] = name
         body["spec"] |= {"parallelism": pods, "completions": pods}
@@ -39,7 +41,7 @@ def submit(local: Local, member: User, project: Project, admin: ApiClient) -> It
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
             which: {resource: "1"} for which in ("requests", "limits")
         }
-        return str(tenant.created(body, project.namespace)["metadata"]["uid"])
+        return str((portal if past_guards else tenant).created(body, project.namespace)["metadata"]["uid"])
 
     yield create
     admin.call("DELETE", NAMESPACED["Job"].format(project.namespace), {"propagationPolicy": "Background"})
