@@ -136,10 +136,10 @@ def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project
 def test_what_a_guard_says_of_its_pods_is_on_the_jobs_page(
     submit: Submit, project: Project, member: User, other: User
 ) -> None:
-    uid = submit("placed", past_guards=True, nodeName="l40s-0")
+    uid = submit("placed", past_guards=True, tolerations=[{"operator": "Exists"}])
     become(project, uid, State.ADMITTED)
     body = eventually(lambda: (found := client(member).get(f"/api/v1/jobs/{uid}").json())["refusals"] and found)
-    assert any("nodeName" in refusal and "guard gpu-portal-" in refusal for refusal in body["refusals"])
+    assert any("tolerat" in refusal and "guard gpu-portal-" in refusal for refusal in body["refusals"])
     assert client(other).get(f"/api/v1/jobs/{uid}").status_code == 404
 
 
