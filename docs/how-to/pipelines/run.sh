@@ -44,7 +44,7 @@ finish() {
     kill -TERM "$child" 2> /dev/null || true
     wait "$child" || true
   fi
-  pauses='1 2 4' repeated='1 5'
+  pauses='1 2 4 8' repeated='1 5'
   retry gpu-portal release "$name" --reason "The pipeline ended with $status." || true
   rm -rf "$work"
   exit "$status"
