@@ -28,6 +28,12 @@ DEPLOYMENT_HEAD = (
     "# The label gives the pod its slices. Recreate ends the old pod before a new one starts, which needs its slices.\n"
     "# Replace image and command with your own.\n"
 )
+LISTED = {
+    "pod": "pod {}",
+    "job": "pods -l batch.kubernetes.io/job-name={}",
+    "deployment": "pods -l app={}",
+}
+"""What kubectl shows the pods of an example by, by its kind."""
 USABLE = (Phase.ACTIVE, Phase.LEAVING)
 
 
@@ -115,10 +121,9 @@ def kubectl(row: Allocation) -> str:
 
 
 def commands(kind: str, name: str, file: str) -> str:
-    """Return the shell commands that create an example from its file, use it and delete it; ``kind`` is ``pod`` or
-    ``job``.
+    """Return the shell commands that create an example from its file, use it and delete it; ``kind`` is one of
+    LISTED.
     """
-    listed = f"kubectl get pod {name}" if kind == "pod" else f"kubectl get pods -l batch.kubernetes.io/job-name={name}"
     return "\n".join(
         [
             f"# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the {kind} as {file}:",
@@ -126,7 +131,7 @@ def commands(kind: str, name: str, file: str) -> str:
             f"kubectl get gpuprojects {names.GUARD}",
             "# Do not write a claim or a claim template: the label gives the pod its devices.",
             f"kubectl apply -f {file}",
-            f"{listed} -o wide",
+            f"kubectl get {LISTED[kind].format(name)} -o wide",
             f"kubectl logs -f {kind}/{name}",
             f"kubectl exec -it {kind}/{name} -- sh",
             f"kubectl port-forward {kind}/{name} 8080  # if it listens on this port",

@@ -96,6 +96,10 @@ class Card:
     can_connect: bool
 
     @property
+    def is_priced(self) -> bool:
+        return self.cost != amounts.NOT_PRICED
+
+    @property
     def is_running(self) -> bool:
         return self.row.phase in RUNNING
 

@@ -55,6 +55,11 @@ def test_the_commands_of_each_example_are_for_its_own_file_and_object(fleet, mem
         assert f"kubectl apply -f {each.file}\n" in each.commands
         for command in ("logs -f", "exec -it", "port-forward"):
             assert f"kubectl {command} {object_}" in each.commands
+        labels = {"batch.kubernetes.io/job-name": made["metadata"]["name"]}
+        if each.word == "Deployment":
+            labels = made["spec"]["template"]["metadata"]["labels"]
+        listed = [f"get pods -l {key}={value} " for key, value in labels.items()]
+        assert each.word == "Pod" or any(one in each.commands for one in listed)
         others = {other.file for other in found} - {each.file}
         assert not any(file in each.commands for file in others)
 
