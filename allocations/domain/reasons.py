@@ -45,8 +45,10 @@ QUEUED = {
         "Request fewer, or have a lead ask an operator for a higher limit.",
     ),
     "NoMatchingFlavor": Cause(
-        "The team's queue has no quota of this kind of slice.",
-        "Ask for a slice that the team has quota for, or have a lead ask an operator for quota.",
+        "The team has no quota of its kind of slice, or its node selector, affinity or tolerations allow none of the"
+        " kinds that the team has quota for.",
+        "Ask for a slice that the team has quota for, and correct what names its nodes. Only if another kind is meant,"
+        " have a lead ask an operator for quota.",
     ),
     "TopologyPlacementFailed": Cause(
         "No group of nodes has room for all of it together.",
@@ -80,7 +82,13 @@ QUEUED = {
 }
 SPECIFIC: Mapping[str, tuple[tuple[str, Cause], ...]] = {
     "NoMatchingFlavor": (
-        ("unavailable in ClusterQueue", QUEUED["NoMatchingFlavor"]),
+        (
+            "unavailable in ClusterQueue",
+            Cause(
+                "The team's queue has no quota of this kind of slice.",
+                "Ask for a slice that the team has quota for, or have a lead ask an operator for quota.",
+            ),
+        ),
         (
             "doesn't match node affinity",
             Cause(
