@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from allocations.claims import fit, scheduler_search
 from allocations.claims.fit import Answer, Fleet, Search
-from allocations.claims.matching import holds, matching, meets
+from allocations.claims.matching import holds
 from allocations.claims.model import MEMORY, Choice, Claim, Condition, Device, Request, short
 from portal.core.errors import ViolationReason
 from quotas.catalog import quantities
@@ -50,7 +50,7 @@ def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
     if (answer := search.fits(claim)) is not Answer.NO:
         return _too_complex(claim, answer, search)
     for request in claim.requests:
-        if not any(meets(device, choice) for choice in request.choices for device in empty.devices):
+        if not any(node.published.count(choice) for choice in request.choices for node in search.nodes):
             return _unmet(request.choices[0], empty.devices)
     for request in _different(claim.requests):
         alone = replace(claim, requests=(request,), constraints=())
@@ -113,7 +113,7 @@ def _size(choice: Choice, search: Search) -> Fraction:
     amounts = (
         quantities.value(device.capacity.get(MEMORY, "0"))
         for node in search.nodes
-        for device in matching(choice, node.published)
+        for _, device, _ in node.published.groups(choice)
     )
     return min(amounts, default=Fraction(0))
 

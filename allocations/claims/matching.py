@@ -1,7 +1,7 @@
 """Tests which devices meet a choice's conditions, with the same result as the CEL built from them. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from allocations.claims.model import SHARES, Choice, Condition, Device, Value
@@ -10,42 +10,33 @@ from quotas.catalog import quantities
 Comparable = tuple[object, ...] | Fraction | Value
 
 
-def matching(choice: Choice, devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that are of the kind and meet all conditions. Raw CEL, which may exclude some, is ignored."""
-    found = [device for device in devices if device.kind == choice.device and (not choice.capacity or device.shareable)]
-    for condition in choice.conditions:
-        found = _meeting(condition, found)
+def conditions(choice: Choice) -> Iterator[Condition]:
+    """Yield the choice's conditions, with those that what it requests of a shared device makes."""
+    yield from choice.conditions
     for name, amount in choice.capacity.items():
-        found = _meeting(Condition(name, "quantity", ">=", (amount,)), found)
-    return found
+        yield Condition(name, "quantity", ">=", (amount,))
 
 
 def meets(device: Device, choice: Choice) -> bool:
-    """Return whether the device matches the choice."""
-    return bool(matching(choice, [device]))
+    """Return whether the device is of the kind and meets all conditions. Raw CEL is ignored, which may exclude some."""
+    return (
+        device.kind == choice.device
+        and (device.shareable or not choice.capacity)
+        and all(holds(device, condition) for condition in conditions(choice))
+    )
 
 
 def holds(device: Device, condition: Condition) -> bool:
     """Return whether the device publishes the name and its value meets the condition."""
-    return bool(_meeting(condition, [device]))
+    published = device.capacity if condition.type == "quantity" else device.attributes
+    if (value := published.get(condition.name)) is None:
+        return False
+    operands = [comparable(each, condition.type) for each in condition.values]
+    return is_met(condition.operator, comparable(value, condition.type), operands)
 
 
-def _meeting(condition: Condition, devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that publish the name with a value that meets the condition; each value is compared once."""
-    operands = [_comparable(each, condition.type) for each in condition.values]
-    verdicts: dict[Value, bool] = {}
-    found = []
-    for device in devices:
-        published = device.capacity if condition.type == "quantity" else device.attributes
-        if (value := published.get(condition.name)) is not None:
-            if value not in verdicts:
-                verdicts[value] = _is_met(condition.operator, _comparable(value, condition.type), operands)
-            if verdicts[value]:
-                found.append(device)
-    return found
-
-
-def _is_met(operator: str, value: Comparable, operands: Sequence[Comparable]) -> bool:
+def is_met(operator: str, value: Comparable, operands: Sequence[Comparable]) -> bool:
+    """Return whether the value compares so with the operands, of which only ``in`` has several."""
     match operator:
         case "==" | "in":
             return value in operands
@@ -60,7 +51,8 @@ def _is_met(operator: str, value: Comparable, operands: Sequence[Comparable]) ->
     return value <= operands[0]  # type: ignore[operator]
 
 
-def _comparable(value: Value, type_: str) -> Comparable:
+def comparable(value: Value, type_: str) -> Comparable:
+    """Return what values of a condition's type are compared by."""
     if type_ == "quantity":
         return quantities.value(str(value))
     return _semver(str(value)) if type_ == "version" else value

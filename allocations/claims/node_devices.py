@@ -11,7 +11,8 @@ from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
 
-from allocations.claims.matching import is_tolerated, matching, shares
+from allocations.claims.device_index import DeviceIndex
+from allocations.claims.matching import conditions, is_tolerated, shares
 from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request
 from quotas.catalog import quantities
 
@@ -103,31 +104,27 @@ class Node:
     ) -> None:
         domains = _domains(devices)
         places = {device: Place(at, number) for at, each in enumerate(domains) for number, device in enumerate(each)}
-        self.published = devices
-        self.candidates = _Candidates(devices)
+        self.published = DeviceIndex(devices)
         self.devices = tuple(map(tuple, domains))
         self.places = tuple(places[index] for index in range(len(devices)))
         self.shapes, self.states = zip(
             *(_domain([devices[index] for index in domain], counters, shares_in_use) for domain in domains), strict=True
         )
         self.shareable = tuple(device.shareable for device in devices)
+        self.kinds = tuple((device.kind, device.taints) for device in devices)
 
     def signature(self, claim: Claim) -> object:
         """Return what is equal for nodes that the claim cannot tell apart: their devices leave the same, are tainted
         alike, have the same of what its conditions name, and values in the same places of what its constraints name.
         """
-        names = sorted({condition.name for choice in claim.choices for condition in choice.conditions})
-        amounts = sorted({name for choice in claim.choices for name in choice.capacity} | set(names))
+        named = {(each.name, each.type == "quantity") for choice in claim.choices for each in conditions(choice)}
         return (
-            (self.shapes, self.states, self.places, self.shareable),
+            (self.shapes, self.states, self.places, self.shareable, self.kinds),
             tuple(
-                (
-                    *(device.kind, device.taints, *(device.attributes.get(name) for name in names)),
-                    *(device.capacity.get(name) for name in amounts),
-                )
-                for device in self.published
+                tuple(self.published.published(name, as_capacity=as_capacity).items())
+                for name, as_capacity in sorted(named)
             ),
-            tuple(_values(constraint, self.published) for constraint in claim.constraints),
+            tuple(_values(constraint, self.published.devices) for constraint in claim.constraints),
         )
 
     def for_claim(self, claim: Claim) -> NodeDevices:
@@ -137,40 +134,20 @@ class Node:
             devices=self.devices,
             shapes=self.shapes,
             states=self.states,
-            options=tuple(tuple(_options(claim, request, self.candidates)) for request in claim.requests),
-            values=tuple(_values(constraint, self.published) for constraint in claim.constraints),
+            options=tuple(tuple(_options(claim, request, self.published)) for request in claim.requests),
+            values=tuple(_values(constraint, self.published.devices) for constraint in claim.constraints),
             distinct=tuple(constraint.distinct for constraint in claim.constraints),
             shareable=self.shareable,
         )
 
 
-class _Candidates:
-    """The devices that choices match; equal choices are matched once."""
-
-    def __init__(self, devices: Sequence[Device]) -> None:
-        self.devices = devices
-        self.numbers = {device.name: number for number, device in enumerate(devices)}
-        self.found: dict[object, tuple[tuple[int, ...], bool]] = {}
-
-    def of(self, choice: Choice) -> tuple[tuple[int, ...], bool]:
-        """Return the matching devices that it may get by their taints, and whether those are all that match."""
-        key = (
-            *(choice.device, choice.conditions, tuple(sorted(choice.capacity.items()))),
-            *(choice.tolerations, choice.admin_access),
-        )
-        if key not in self.found:
-            matches = matching(choice, self.devices)
-            allowed = [device for device in matches if choice.admin_access or is_tolerated(device, choice)]
-            self.found[key] = tuple(self.numbers[device.name] for device in allowed), len(allowed) == len(matches)
-        return self.found[key]
-
-
-def _options(claim: Claim, request: Request, candidates: _Candidates) -> Iterator[Option]:
+def _options(claim: Claim, request: Request, devices: DeviceIndex) -> Iterator[Option]:
     for choice in request.choices:
-        allowed, are_all = candidates.of(choice)
+        matches = devices.matching(choice)
+        allowed = tuple(n for n in matches if choice.admin_access or is_tolerated(devices.devices[n], choice))
         is_all = choice.count is None
         count = len(allowed) if choice.count is None else choice.count
-        if allowed and count <= len(allowed) and (are_all or not is_all):
+        if allowed and count <= len(allowed) and (len(allowed) == len(matches) or not is_all):
             numbers = [n for n, constraint in enumerate(claim.constraints) if _applies(constraint, request, choice)]
             yield Option(allowed, count, shares(choice), tuple(numbers), is_all, choice.admin_access)
 
@@ -222,7 +199,7 @@ def _domain(
     scales = [lcm(*(value.denominator for value in column)) for column in zip(left, *amounts, strict=True)]
 
     def whole(row: Sequence[Fraction]) -> tuple[int, ...]:
-        return tuple(int(value * scale) for value, scale in zip(row, scales, strict=True))
+        return tuple(value.numerator * scale // value.denominator for value, scale in zip(row, scales, strict=True))
 
     devices_left = [
         int(quantities.value(device.capacity.get(SHARES, "0"))) - used if device.shareable else int(not used)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from allocations.claims.matching import matching, shares
+from allocations.claims.device_index import DeviceIndex
+from allocations.claims.matching import shares
 from allocations.claims.model import PROFILE, Choice, Claim, Device
 
 
@@ -49,7 +50,7 @@ class Uncountable(Exception):
         self.path, self.detail, self.hint = path, detail, hint
 
 
-def max_demand(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
+def max_demand(claim: Claim, devices: DeviceIndex, demands: DeviceDemands) -> DeviceDemand:
     """Return the largest demand of the claim. Raises Uncountable."""
     by_request = [
         _largest([_of_choice(choice, devices, demands) for choice in request.choices]) for request in claim.requests
@@ -70,23 +71,17 @@ def excess(counted: Mapping[str, int], devices: Sequence[tuple[Device, int]], de
     return {resource: amount for resource, amount in total.items() if amount > counted.get(resource, 0)}
 
 
-def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
+def _of_choice(choice: Choice, devices: DeviceIndex, demands: DeviceDemands) -> DeviceDemand:
     if choice.admin_access:
         return DeviceDemand()
-    matches = matching(choice, devices)
-    different = {_demand_key(device): device for device in reversed(matches)}
-    by_key = {key: _of_device(choice, device, demands) for key, device in reversed(different.items())}
+    groups = devices.groups(choice)
+    by_group = [_of_device(choice, group.device, demands) for group in groups]
     if choice.count is not None:
-        return _times(_largest(list(by_key.values())), choice.count)
+        return _times(_largest(by_group), choice.count)
     by_node: dict[str, list[DeviceDemand]] = defaultdict(list)
-    for device in matches:
-        by_node[device.node].append(by_key[_demand_key(device)])
+    for group, demand in zip(groups, by_group, strict=True):
+        by_node[group.node].append(_times(demand, group.size))
     return _largest([_sum(node_demands) for node_demands in by_node.values()])
-
-
-def _demand_key(device: Device) -> tuple[object, ...]:
-    """Return what is equal for devices of one demand (``DeviceDemands.for_device``)."""
-    return device.shareable, device.kind, device.attributes.get(PROFILE)
 
 
 def _of_device(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceDemand:

@@ -12,9 +12,9 @@ from typing import Any
 from allocations.capacity import device_inventory
 from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
 from allocations.claims import diagnostics, fit, memory_parts, spec, units
+from allocations.claims.device_index import DeviceIndex
 from allocations.claims.fit import Fleet
-from allocations.claims.matching import matching
-from allocations.claims.model import Claim, Device
+from allocations.claims.model import Claim
 from allocations.claims.parse import MAX_CEL_LENGTH, parse
 from allocations.claims.units import DeviceDemand, Uncountable
 from allocations.cluster import dry_run
@@ -44,14 +44,14 @@ class PreparedClaim:
     demand: DeviceDemand
     infeasible: diagnostics.Infeasible | None
     claim: Claim
-    devices: tuple[Device, ...]
+    devices: DeviceIndex
     available: Fleet
 
     def matches(self) -> list[int]:
         """Return how many devices meet each request or alternative, in order; raw CEL, which may exclude some, and what
         is in use are ignored.
         """
-        return [len(matching(choice, self.devices)) for choice in self.claim.choices]
+        return [self.devices.count(choice) for choice in self.claim.choices]
 
     def fits_now(self) -> bool:
         """Return whether devices are free for the claim, and the scheduler finds them in few steps; a search."""
@@ -74,22 +74,23 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     claim = parse(document, inventory.schema)
     _check_permission(user, project, claim)
     _check_sharing(claim, offering, inventory.schema.shareable)
+    devices = DeviceIndex(inventory.fleet.devices)
     try:
-        demand = units.max_demand(claim, inventory.fleet.devices, inventory.demands)
+        demand = units.max_demand(claim, devices, inventory.demands)
     except Uncountable as error:
         raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
     built = spec.build(claim, inventory.schema.products)
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _validate_cel(claim, project, built)
-    part = memory_parts.min_memory_part(claim, inventory.fleet.devices, inventory.demands)
+    part = memory_parts.min_memory_part(claim, devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return PreparedClaim(
         stored,
         demand,
         diagnostics.infeasible(claim, inventory.fleet),
         claim,
-        inventory.fleet.devices,
+        devices,
         inventory.available(part),
     )
 

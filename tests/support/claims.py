@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 from allocations.claims import device_schema, published
+from allocations.claims.device_index import DeviceIndex
 from allocations.claims.fit import Fleet
 from allocations.claims.model import Claim
 from allocations.claims.parse import parse
@@ -37,6 +38,10 @@ def fleet(kind: str = "h100", *held: str) -> Fleet:
 @functools.cache
 def schema(kind: str = "h100") -> device_schema.DeviceSchema:
     return device_schema.of_devices(fleet(kind).devices)
+
+
+def index(kind: str = "h100") -> DeviceIndex:
+    return DeviceIndex(fleet(kind).devices)
 
 
 def claim(*requests: dict[str, Any], kind: str = "h100", **parts: Any) -> Claim:

@@ -7,14 +7,14 @@ import pytest
 from allocations.claims import device_schema, diagnostics, fit, units
 from allocations.claims.fit import Answer
 from allocations.claims.units import DeviceDemand, DeviceDemands
-from tests.support.claims import claim, demands, fleet
+from tests.support.claims import claim, demands, fleet, index
 
 COMPUTE, MEMORY = "gpu-portal.io/compute-slices", "gpu-portal.io/memory-slices"
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 
 def most(*requests, **parts) -> tuple[int, int]:
-    demanded = units.max_demand(claim(*requests, **parts), fleet("h100").devices, demands()).amounts
+    demanded = units.max_demand(claim(*requests, **parts), index("h100"), demands()).amounts
     return demanded.get(COMPUTE, 0), demanded.get(MEMORY, 0)
 
 
@@ -47,13 +47,13 @@ def test_counts_the_most_that_it_can_take(requests, amounts):
 
 
 def test_counts_the_price_of_the_dearest_too():
-    assert units.max_demand(claim({"device": "gpu", "count": 2}), fleet("h100").devices, demands()).share == 2
+    assert units.max_demand(claim({"device": "gpu", "count": 2}), index("h100"), demands()).share == 2
 
 
 def test_counts_shares():
     asked = claim({"device": "gpu", "count": 2, "capacity": {"shares": "3"}}, kind="l40s-shares")
     shared = DeviceDemands(share=DeviceDemand({"gpu-portal.io/gpu-shares": 1}, Fraction(1, 4)))
-    found = units.max_demand(asked, fleet("l40s-shares").devices, shared)
+    found = units.max_demand(asked, index("l40s-shares"), shared)
     assert found == DeviceDemand({"gpu-portal.io/gpu-shares": 6}, Fraction(3, 2))
 
 
@@ -67,7 +67,7 @@ def test_tells_what_was_given_beyond_what_is_counted():
 
 def test_says_what_it_cannot_count():
     with pytest.raises(units.Uncountable) as caught:
-        units.max_demand(claim({"device": "mig"}), fleet("h100").devices, DeviceDemands(whole=DeviceDemand({"x": 1})))
+        units.max_demand(claim({"device": "mig"}), index("h100"), DeviceDemands(whole=DeviceDemand({"x": 1})))
     assert caught.value.path == "claim.requests[0]"
     assert "in no pool" in caught.value.detail
 

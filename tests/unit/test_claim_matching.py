@@ -1,11 +1,15 @@
 """Typed conditions on published devices: which devices their CEL selects."""
 
+import random
 from itertools import pairwise
 
 import pytest
 
+from allocations.claims.device_index import DeviceIndex
 from allocations.claims.matching import holds, is_tolerated, meets
 from allocations.claims.model import Choice, Condition, Device, Toleration, Value
+from tests.support import exhaustive_claims
+from tests.support.sizes import size
 
 GPU = Device(
     node="h100-0",
@@ -66,6 +70,40 @@ def test_a_device_of_another_kind_or_for_one_claim_alone_is_none():
     assert meets(GPU, Choice("", "", "gpu", 1))
     assert not meets(GPU, Choice("", "", "mig", 1))
     assert not meets(GPU, Choice("", "", "gpu", 1, capacity={"gpu.nvidia.com/shares": "1"}))
+
+
+def test_an_index_finds_the_devices_that_a_look_at_each_one_finds():
+    found = 0
+    for seed in range(size(100, 2000)):
+        chance = random.Random(seed)
+        kind, devices = exhaustive_claims.small_fleet(chance)
+        index = DeviceIndex(devices.devices)
+        for choice in (*exhaustive_claims.random_claim(chance, kind).choices, *(conditional(chance) for _ in range(3))):
+            numbers = [n for n, device in enumerate(index.devices) if meets(device, choice)]
+            assert (index.matching(choice), index.count(choice)) == (numbers, len(numbers)), f"seed {seed}"
+            groups = index.groups(choice)
+            assert sum(group.size for group in groups) == len(numbers)
+            assert all(meets(group.device, choice) and group.device.node == group.node for group in groups)
+            found += bool(numbers)
+    assert found >= size(100, 2000)
+
+
+def conditional(chance: random.Random) -> Choice:
+    """Return a choice of devices by what those of the simulated fleet publish."""
+    conditions = [
+        Condition(f"gpu.nvidia.com/{name}", type_, chance.choice(["==", "!=", "<", "<=", ">", ">="]), (value,))
+        for name, type_, value in chance.choices(
+            [
+                ("memory", "quantity", "20Gi"),
+                ("memory", "quantity", "9984Mi"),
+                ("driverVersion", "version", "580.126.20"),
+                ("driverVersion", "version", "580.200.0-rc.1"),
+                ("missing", "string", "x"),
+            ],
+            k=chance.choice([1, 1, 2]),
+        )
+    ]
+    return Choice("", "", chance.choice(["gpu", "mig"]), 1, tuple(conditions))
 
 
 @pytest.mark.parametrize(
