@@ -20,7 +20,7 @@ from allocations.lifecycle import held_intervals, slot_numbers, spec_of_row, tra
 from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import allocation_state, deadlines, device_affinity, mirror, recovery
+from allocations.reconcile import allocation_state, claim_search, deadlines, device_affinity, mirror, recovery
 from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
@@ -41,7 +41,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     1. Assign a slot number to an allocation that starts now, unless it has to wait for one.
     2. Record how long it was held, and when its hours end.
     3. Turn passed deadlines into intent (expired, start failed, evicted without requeue). A custom claim that was
-       allocated more than its lease counts is a failed start too.
+       allocated more than its lease counts is a failed start too, and one that the scheduler would search in vain
+       does not reach it.
     4. Update the device affinity of its claims.
     5. Open usage intervals that the watcher could not open.
     6. Derive the phase, and append a Transition if it changed. An allocation becomes usable only in step 7.
@@ -75,7 +76,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         state = _assess(row, spec, snapshot, applied, number_wait)
         if transitions.record_time(row, state, intervals):
             spec = spec_of_row.resolved_spec(row)
-        if deadlines.apply(row, spec, state) or _claim_exceeds_lease(row, state):
+        blocked = claim_search.blocked(row, spec, snapshot, state)
+        if deadlines.apply(row, spec, state, blocked) or _claim_exceeds_lease(row, state):
             state = _assess(row, spec, snapshot, applied, number_wait)
         if device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
@@ -90,7 +92,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             apply_hold_quota(spec, snapshot, client)
         if opens:
             transitions.record_phase(row, state.with_guard_open(), intervals)
-        desired = hold.desired_state(spec, state, snapshot, applied)
+        desired = hold.desired_state(spec, state, snapshot, applied, is_blocked=bool(blocked))
         try:
             apply(client, plan(desired, snapshot, applied), target)
         except ClusterRefused as error:
@@ -98,7 +100,10 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
                 raise
             return clock.now()
         forget(client.cluster, _gone_objects(spec, snapshot, applied, {Ref.of_manifest(m) for m in desired.objects}))
-        return hold.wake_at(spec, _intent(row, number_wait), state) if is_metered else clock.now() + SLOT_WAIT
+        moments = [hold.wake_at(spec, _intent(row, number_wait), state) if is_metered else clock.now() + SLOT_WAIT]
+        if blocked:
+            moments.append(clock.now() + claim_search.LOOK_AGAIN)
+        return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _name_is_of_another(row: Allocation, found: ObservedObject | None) -> bool:

@@ -19,9 +19,10 @@ def is_over(row: Allocation, now: datetime) -> bool:
     return due is not None and due.at <= now
 
 
-def apply(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> bool:
+def apply(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation, blocked: str = "") -> bool:
     """End the allocation, or record a failed start, if a deadline has passed; return whether the row changed.
 
+    ``blocked`` is why its claim does not reach the scheduler (``claim_search``).
     ``transitions.record_time`` has to come first: hours that count no longer would end it too early.
     """
     now, due = state.facts.now, spec_of_row.time(row).due
@@ -35,7 +36,7 @@ def apply(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> boo
     if state.start_by is not None and now >= state.start_by:
         # An outage of the cluster or the portal is no failed start: the cluster must name an obstacle.
         latest = mirror.of_allocations(row.project.cluster_id, spec.namespace, [row])
-        blocked = registry.backend_of(spec).blocked_by(spec, latest)
+        blocked = blocked or registry.backend_of(spec).blocked_by(spec, latest)
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 

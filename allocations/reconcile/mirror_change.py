@@ -42,19 +42,23 @@ class Change:
     @property
     def allocations(self) -> set[str]:
         """Return the names of the allocations in the object's label, or in the list of a hold quota."""
-        names = {self.new.allocation, self.old.allocation if self.old else ""}
-        return (names | set(self._slices_before) | set(self._slices_after)) - {""}
+        return self.labelled_allocations | set(self._slices_before) | set(self._slices_after)
 
     @property
-    def affected_allocations(self) -> set[str]:
-        """Return the names of the allocations that must be reconciled: those in the label, and those whose entry in a
-        hold quota was removed, was changed, or is now in force by the quota's status.
+    def labelled_allocations(self) -> set[str]:
+        """Return the names of the allocations in the object's label, now and before."""
+        return {self.new.allocation, self.old.allocation if self.old else ""} - {""}
+
+    @property
+    def changed_holds(self) -> set[str]:
+        """Return the names of the allocations whose entry in a hold quota was removed, was changed, or is now in force
+        by the quota's status.
         """
         before, after = self._slices_before, self._slices_after
         entries = {name for name in before if before[name] != after.get(name)}
         if quota_facts(self.new).get("shown") and (before != after or not quota_facts(self.old).get("shown")):
             entries |= set(after)
-        return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
+        return entries
 
     @property
     def _slices_before(self) -> Mapping[str, object]:

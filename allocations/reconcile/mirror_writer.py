@@ -244,7 +244,8 @@ def _sync_ledger(
     is_first: bool,
 ) -> set[Target]:
     """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
-    affects, unless a reconcile knows it already (``is_known``), and those whose intervals have changed.
+    affects, and those whose intervals have changed. A reconcile that wrote the object itself (``is_known``) knows of
+    it, but not yet which holds it shows.
     """
     changed: set[UUID] = set()
     if snapshots is not None:
@@ -258,5 +259,5 @@ def _sync_ledger(
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             changed = {row.pk for row in rows}
-    affected = set() if is_known else change.affected_allocations
+    affected = change.changed_holds | (set() if is_known else change.labelled_allocations)
     return {targets.allocation(state.cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}

@@ -73,11 +73,14 @@ def ranked_alternatives(
 ) -> list[Alternative]:
     """Return the alternatives, best first.
 
-    The order is: the same offering, fits now, the same flavor, a similar size, a higher count. ``fits_now`` keeps only
-    those that fit now.
+    The order is: the same offering, fits now, the same flavor, a slice of similar memory and part of a GPU, a similar
+    size, a higher count. ``fits_now`` keeps only those that fit now. Slices with less than half the memory are left
+    out: what was meant for the larger one would not start there.
     """
     found: list[tuple[tuple[Any, ...], Alternative]] = []
     for candidate in candidates:
+        if 2 * _memory(candidate) < _memory(query.offering):
+            continue
         request = _request(availability, query, candidate, query.count)
         if not (
             count := min(query.count, rules.max_available_now(request) if fits_now else rules.max_possible(request))
@@ -148,12 +151,23 @@ def _request(availability: Availability, query: AlternativesQuery, candidate: Of
     return availability.with_free_devices(request, candidate)
 
 
+def _memory(offering: Offering) -> Fraction:
+    """Return the GPU memory of a slice in MiB."""
+    return offering.memory_part * offering.flavor.memory_mib
+
+
+def _difference(one: Fraction, other: Fraction) -> Fraction:
+    """Return by how much the larger amount exceeds the smaller, as a part of the larger: 0 to 1."""
+    return abs(one - other) / (max(one, other) or 1)
+
+
 def _rank(query: AlternativesQuery, candidate: Offering, alternative: Alternative) -> tuple[Any, ...]:
     offering = query.offering
     return (
         candidate.key != offering.key,
         alternative.fits != "now",
         candidate.flavor_id != offering.flavor_id,
+        _difference(_memory(candidate), _memory(offering)) + _difference(candidate.gpu_share, offering.gpu_share),
         abs(candidate.gpu_share * alternative.count - offering.gpu_share * query.count),
         -alternative.count,
         candidate.key,

@@ -1,6 +1,7 @@
 """Formats money, hours, durations, CPU and memory."""
 
 from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
 
 from portal.core.money import text
@@ -41,6 +42,18 @@ def left_out(unpriced: Fraction) -> str:
     if unpriced == 1:
         return "without 1 GPU-hour that has no price"
     return f"without {some_hours(unpriced)} GPU-hours that have no price"
+
+
+def forecast_range(low: str, total: str, high: str, currency: str) -> str:
+    """Return where a forecast probably ends. Past errors to one side alone leave the total at one end of its range,
+    which then says nothing of the other side (ADR 42).
+    """
+    least, middle, most = (round(Decimal(amount), 2) for amount in (low, total, high))
+    if least == middle < most:
+        return f"Probably more: up to {most} {currency}"
+    if least < middle == most:
+        return f"Probably less: down to {least} {currency}"
+    return f"80 % range: {least} to {most} {currency}"
 
 
 def hours(amount: Fraction) -> str:

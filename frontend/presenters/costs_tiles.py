@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from allocations.requests.cost_forecast import CostForecast
 from frontend import time_zone
+from frontend.presenters.amounts import forecast_range
 from frontend.presenters.costs import PLACES, idle_total, missing
 from quotas.costs.cost_rows import Costs
 
@@ -80,7 +81,7 @@ def forecast_tile(forecast: CostForecast | str) -> Tile:
     amounts, end = forecast.amounts(), time_zone.words(forecast.window.end)
     if amounts.total is None or amounts.low is None or amounts.high is None:
         return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
-    note = f"Until {end}. 80 % range: {Decimal(amounts.low):.2f} to {Decimal(amounts.high):.2f}."
+    note = f"Until {end}. {forecast_range(amounts.low, amounts.total, amounts.high, forecast.currency)}."
     if not forecast.is_complete:
         note += " GPU-hours without a price are not included."
     return Tile("forecast", "Forecast", f"{Decimal(amounts.total):.2f} {forecast.currency}", amounts.total, note)

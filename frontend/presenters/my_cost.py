@@ -131,7 +131,9 @@ def month_cost(costs: Costs, forecast: CostForecast, calendar: Calendar) -> Mont
     found, unit = forecast.amounts(), forecast.currency
     shared = costs.rows[0].shared_cost if costs.rows else "0"
     total = _amount(costs.rows[0]) if costs.rows else costs.total
-    range_ = f"{_text(found.low)} to {_text(found.high)} {unit}" if found.low and found.high else ""
+    range_ = ""
+    if found.low is not None and found.total is not None and found.high is not None:
+        range_ = amounts.forecast_range(found.low, found.total, found.high, unit)
     return MonthCost(
         name=date_format(calendar.day_of(forecast.window.start), "F Y"),
         start=forecast.window.start,

@@ -32,6 +32,16 @@ def forecast(client: Client, *, start: str | None, only: str | None, **query: st
     say(client, found, lambda: _text(found))
 
 
+def _range(found: dict[str, Any]) -> str:
+    """Return the range; a total at one end of it has only errors to the other side behind it."""
+    low, total, high = (Decimal(found[name]) for name in ("low", "total", "high"))
+    if low == total < high:
+        return f"Probably more: up to {amounts.money(found['high'], found['currency'])}."
+    if low < total == high:
+        return f"Probably less: down to {amounts.money(found['low'], found['currency'])}."
+    return f"80 % range: {found['low']} to {amounts.money(found['high'], found['currency'])}."
+
+
 def _text(found: dict[str, Any]) -> str:
     """Return the amounts, how they add up, and the range."""
     posted = amounts.cost(found["posted"], found["currency"], found["unpriced_gpu_hours"])
@@ -45,5 +55,5 @@ def _text(found: dict[str, Any]) -> str:
     if found["total"] is None:
         lines.append(f"The rest is {found['reason']}.")
     else:
-        lines.append(f"80 % range: {found['low']} to {amounts.money(found['high'], found['currency'])}.")
+        lines.append(_range(found))
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 pod.
 """
 
+import json
 import random
 from typing import Any
 
@@ -10,14 +11,18 @@ import yaml
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
+from portal.core import clock
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
 from tests.support.cluster.allocations import ended, intervals, wait_for
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Command
 from tests.support.cluster.pods import running_pod
 from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
+from tests.support.cluster.watch_events import events_since
 from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
@@ -260,6 +265,39 @@ def random_claim(chance: random.Random) -> dict[str, Any]:
         bound = ""
     constraints = [{chance.choice(["match_attribute", "distinct_attribute"]): bound}] if bound else []
     return {"requests": requests, "constraints": constraints}
+
+
+def test_a_claim_that_the_scheduler_would_search_in_vain_reaches_it_once_there_is_room(
+    asking: Asking, member: User, kubectl: Kubectl
+) -> None:
+    """Fifteen halves of GPUs, while two GPUs of each node have room for one half: the scheduler tries all orders."""
+    path = f"/apis/resource.k8s.io/v1/namespaces/{asking.project.namespace}/resourceclaims"
+    gpus = [gpu_uuid(asking.admin, node, gpu) for node in ("h100-0", "h100-1") for gpu in ("gpu-6", "gpu-7")]
+    small = {"device": "mig", "profile": "1g.10gb"}
+    on_gpu = [{"attributes": [{"name": "parentUUID", "operator": "==", "value": gpu}]} for gpu in gpus]
+    in_use = [asking.held(small | each) for each in on_gpu]
+    start = revision(kubectl, path)
+    answer = asking.post(*[{"device": "mig", "profile": "3g.40gb"}] * 15)
+    assert answer.status_code == 201, answer.json()
+    row = wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.STARTING)
+    assert "waiting for a device" in row.message
+    eventually(lambda: WorkItem.objects.get(target__contains=str(row.pk)).due_at > clock.now())
+    released = revision(kubectl, path)
+    for one in (in_use[0], in_use[2]):  # one of each node, since the scheduler looks at all nodes
+        ended(member, one)
+    wait_for(row, Phase.ACTIVE)
+    events = [one["object"]["metadata"] for one in events_since(kubectl, path, start, row.name)]
+    assert events
+    assert all(int(one["resourceVersion"]) > int(released) for one in events)
+
+
+def gpu_uuid(admin: ApiClient, node: str, gpu: str) -> str:
+    published = admin.get("resourceslice", f"{node}-gpu.nvidia.com-{gpu}")["spec"]["devices"]
+    return next(str(device["attributes"]["uuid"]["string"]) for device in published if device["name"] == gpu)
+
+
+def revision(kubectl: Kubectl, path: str) -> str:
+    return str(json.loads(kubectl("get", "--raw", f"{path}?limit=1"))["metadata"]["resourceVersion"])
 
 
 @pytest.mark.parametrize("seed", range(3))

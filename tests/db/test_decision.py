@@ -8,6 +8,7 @@ from allocations.domain.allocation_spec import AllocationRequest
 from allocations.requests import decision, services
 from allocations.requests.preview import explain, preview_request
 from portal.core.errors import Refused
+from quotas.catalog.models import Offering
 from tests.support.fleet import fleet
 from tests.support.people import person
 
@@ -40,3 +41,14 @@ def test_an_explained_decision_is_the_decision(team, project):
     found = decision.decide(decision.validate(person(team), AllocationRequest(project.slug, "l40s/whole")))
     explained = explain(found)
     assert {name: getattr(explained, name) for name in vars(found)} == vars(found)
+
+
+def test_nothing_is_offered_instead_that_has_less_than_half_the_memory(team, project):
+    memory = {each.key: each.memory_part * each.flavor.memory_mib for each in Offering.objects.select_related("flavor")}
+    offered = set()
+    for key in Offering.objects.exclude(kind="claim").values_list("key", flat=True):
+        seen = preview_request(person(team), AllocationRequest(project.slug, key, count=50))
+        found = {one.offering for one in seen.alternatives}
+        assert all(2 * memory[one] >= memory[key] for one in found), key
+        offered |= {(key, one) for one in found - {key}}
+    assert offered

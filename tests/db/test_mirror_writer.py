@@ -24,7 +24,7 @@ from portal.workqueue.targets import Target
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
-from tests.support.observed import DEVICES, T0, at, claim, hold, holder, raw, seen
+from tests.support.observed import DEVICES, T0, at, claim, hold, hold_quota, holder, raw, seen
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
@@ -282,6 +282,31 @@ def test_of_two_slices_one_stays_charged_in_a_batch_that_names_their_allocation_
 
 def test_an_event_about_an_allocation_has_it_looked_at(row: Allocation) -> None:
     record_observations(LOCAL, [seen(claim(row, 10, []), 0)])
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"local/allocation:{row.pk}"}
+
+
+def test_an_allocation_is_looked_at_once_the_quota_that_its_reconcile_wrote_no_longer_lists_it(team, project) -> None:
+    """Nothing else may follow: the quota's status never showed it, so no interval ends, and its lease went before."""
+    fleet(team)
+    row = allocate(person(team), project, "l40s/whole", name="train")
+    Allocation.objects.filter(pk=row.pk).update(number=0)
+    row.refresh_from_db()
+    listed, emptied = hold_quota(row, 30), hold_quota(row, 31, listed=False)
+    listed["status"] = {}
+    record_observations(LOCAL, [seen(listed, 0)])
+    WorkItem.objects.all().delete()
+    AppliedObject.objects.create(
+        cluster_id=LOCAL,
+        target="local/project:vision-train",
+        kind="ResourceQuota",
+        namespace=row.project.namespace,
+        name=emptied["metadata"]["name"],
+        uid=emptied["metadata"]["uid"],
+        resource_version=31,
+        digest=seen(emptied, 1).digest,
+        applied_at=T0,
+    )
+    record_observations(LOCAL, [seen(emptied, 1)])
     assert set(WorkItem.objects.values_list("target", flat=True)) == {f"local/allocation:{row.pk}"}
 
 

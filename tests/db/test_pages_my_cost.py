@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from frontend.presenters.amounts import forecast_range
 from portal.core import clock, heartbeat
 from portal.tenants.models import Project, Team, User
 from quotas.costs import bills, rollups
@@ -80,7 +81,7 @@ def test_the_month_and_its_forecast_are_those_of_rest(member, project, browser):
     found = rest(member, "costs/forecast", window="month", member=member.username)
     assert found["reason"] is None
     assert f"<strong>{shown(found['total'])} EUR</strong>" in page
-    assert f"80 % range: {shown(found['low'])} to {shown(found['high'])} EUR" in page
+    assert forecast_range(found["low"], found["total"], found["high"], "EUR") in page
 
 
 def test_a_forecast_that_is_unknown_says_why(member, browser):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from frontend.presenters.amounts import cost, held_per_hour, left_out, node_share
+from frontend.presenters.amounts import cost, forecast_range, held_per_hour, left_out, node_share
 from quotas.catalog.node_shares import NodeShare
 from quotas.costs.selectors import NO_CHARGE, Charge
 
@@ -64,3 +64,16 @@ def test_a_few_seconds_without_a_price_are_not_nothing(hours, words):
 )
 def test_what_is_held_says_how_much_of_it_has_no_price(amount, unpriced, words):
     assert held_per_hour(amount, "EUR", unpriced) == words
+
+
+@pytest.mark.parametrize(
+    ("low", "total", "high", "words"),
+    [
+        ("10.0000", "12.0000", "15.0000", "80 % range: 10.00 to 15.00 EUR"),
+        ("12.0000", "12.0000", "15.0000", "Probably more: up to 15.00 EUR"),
+        ("10.0000", "12.0010", "12.0000", "Probably less: down to 10.00 EUR"),
+        ("12.0000", "12.0000", "12.0000", "80 % range: 12.00 to 12.00 EUR"),
+    ],
+)
+def test_a_forecast_at_one_end_of_its_range_says_to_which_side_it_errs(low, total, high, words):
+    assert forecast_range(low, total, high, "EUR") == words

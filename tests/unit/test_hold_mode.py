@@ -177,6 +177,7 @@ class TestRelease:
         assert wanted.unwanted == [[]]
         situation, wanted = look([lease()], 10, spec=L40S, released=True)
         assert wanted.unwanted == [[], [LEASE]]
+        assert hold.wake_at(L40S, Intent(released=True), situation) == at(70)
 
     def test_a_count_stays_in_its_quota_until_its_pods_are_gone_though_the_guard_lets_none_in(self) -> None:
         facts = {"slices": {"train": {"nvidia.com/gpu": 2}}}

@@ -16,6 +16,8 @@ from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 RECHECK_AFTER = timedelta(seconds=5)
+LOOK_AGAIN = timedelta(seconds=60)
+"""How often a released allocation is looked at without an event until nothing of it is left."""
 NUMBER_RETRY = timedelta(seconds=60)
 """How often an allocation that waits for a slot number tries again; also when another one of its project ends."""
 
@@ -160,9 +162,17 @@ def status_ref(spec: ResolvedSpec) -> Ref:
 
 
 def desired_state(
-    spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
+    spec: ResolvedSpec,
+    state: ObservedAllocation,
+    snapshot: Snapshot,
+    applied: Mapping[Ref, Applied],
+    *,
+    is_blocked: bool = False,
 ) -> DesiredState:
-    """Return the objects that an allocation should have now, those that it should not have, and its lease's status."""
+    """Return the objects that an allocation should have now, those that it should not have, and its lease's status.
+
+    If it ``is_blocked``, its claims must not reach the scheduler.
+    """
     backend = registry.backend_of(spec)
     leftovers = [list(state.users), *backend.leftovers(spec)]
     the_lease = lease.build(spec)
@@ -170,6 +180,8 @@ def desired_state(
         # The lease is deleted last, once the slices are observed free: until then its quota stays reserved.
         last = [] if state.occupied else [[lease.ref(spec)]]
         return DesiredState(unwanted=[*leftovers, *last])
+    if state.is_granted and is_blocked:
+        return DesiredState(objects=[the_lease], unwanted=leftovers)
     if state.is_granted:
         unwanted = [list(state.users)] if state.facts.claim_deleted else []
         if state.facts.claim_deleted:
@@ -212,7 +224,9 @@ def wake_at(spec: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> da
     now = state.facts.now
     if intent.released:
         # Changes of a pod with its class and another label do not enqueue the allocation.
-        return now + RECHECK_AFTER if is_class_used(spec, state.snapshot) else None
+        if is_class_used(spec, state.snapshot):
+            return now + RECHECK_AFTER
+        return None if state.facts.nothing_left else now + LOOK_AGAIN
     if intent.due_at is not None and intent.due_at <= now:
         return now
     moments = [spec.starts_at, intent.not_before, intent.due_at, state.start_by, state.evict_at]

@@ -22,6 +22,8 @@ from tests.support.cluster.waiting import eventually
 DELETED_WITHIN_S = 180.0
 GONE_WITHIN_S = 240.0
 WELL_WITHIN_S = 60.0
+SHOWN = 3
+"""How many pods that are left are shown."""
 FAULTS = ("gpu_portal_over_lease", "gpu_portal_unbilled", "gpu_portal_failing_targets")
 NOT_THE_PORTALS = "!gpu-portal.io/holder,!gpu-portal.io/managed"
 
@@ -57,6 +59,8 @@ def remains(project: Project, admin: ApiClient) -> Iterator[str]:
         project.refresh_from_db()
         words = archiving.remaining([project]).get(project.slug, [])
         yield f"namespace {project.namespace} is there {'; '.join(words)}".rstrip()
+    for pod in admin.objects("pods", project.namespace)[:SHOWN]:
+        yield f"pod {pod['metadata']}: {pod['spec'].get('nodeName', 'on no node')}, {pod['status'].get('phase')}"
     for row in Allocation.objects.filter(project=project, ended_at=None):
         yield f"allocation {row.name} is {row.phase} ({row.reason})"
     for interval in UsageInterval.objects.filter(namespace=project.namespace, end=None):
