@@ -42,7 +42,7 @@ WORDS = {
     ),
     SavingKind.UNPRICED: (
         "Offerings without a price",
-        "Their use has no cost and is missing from reports. Set a price.",
+        "Their use has no cost and is missing from reports. Platform operators set prices.",
     ),
 }
 
@@ -107,6 +107,7 @@ class SavingGroup:
     gpu_hours: str
     cost: str
     has_rate: bool
+    has_release: bool
     can_set_price: bool
 
 
@@ -133,6 +134,7 @@ def _group(
         gpu_hours=_hours(total),
         cost=amounts.money(total.cost, currency) if kind in sums else UNKNOWN,
         has_rate=any(line.per_hour for line in lines),
+        has_release=any(line.release for line in lines),
         can_set_price=any(line.set_price for line in lines),
     )
 

@@ -21,7 +21,8 @@ _QUERY = """
     recorded AS (SELECT cluster, min(start) AS since FROM metering_holduse GROUP BY cluster),
     idle AS (SELECT * FROM unnest(%(holders)s::uuid[], %(since)s::timestamptz[]) AS hold (holder_id, since)),
     quiet AS (
-        SELECT usage.holder_id, usage.cluster, usage.flavor, usage.offering, usage.team, usage.project, usage.uncharged,
+        SELECT usage.holder_id, usage.cluster, usage.flavor, usage.offering, usage.team, usage.project,
+               usage.member, usage.uncharged,
                usage.count, usage.gpu_share_numerator, usage.gpu_share_denominator, n,
                greatest(usage.start, quiet_time.t0, recorded.since) AS t0,
                least(usage."end", quiet_time.t1, idle.since) AS t1
@@ -32,7 +33,7 @@ _QUERY = """
         WHERE usage.start < %(last)s AND (usage."end" IS NULL OR usage."end" > %(first)s)
               AND (usage.member <> '' OR usage.unused) AND (%(teams)s::text[] IS NULL OR usage.team = ANY(%(teams)s))
     )
-    SELECT cluster, flavor, offering, team, project, uncharged, gpu_share_numerator, gpu_share_denominator, n,
+    SELECT cluster, flavor, offering, team, project, member, holder_id, uncharged, gpu_share_numerator, gpu_share_denominator, n,
            trunc(sum(extract(epoch FROM t1 - t0 - covered) * count) * 1000000)::text
     FROM quiet CROSS JOIN LATERAL (
         SELECT coalesce(sum(least(pods."end", quiet.t1) - greatest(pods.start, quiet.t0)), interval '0') AS covered
@@ -41,7 +42,7 @@ _QUERY = """
               AND (pods."end" IS NULL OR pods."end" > quiet.t0)
     ) AS with_pods
     WHERE t0 < t1
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 """
 
 
@@ -51,6 +52,8 @@ class QuietKey(NamedTuple):
     offering: str
     team: str
     project: str
+    member: str
+    holder_id: UUID
 
 
 def without_pods(

@@ -135,7 +135,7 @@ def test_whoever_sees_a_link_may_follow_it(everything, team, role):
     shown = re.findall(r'<section class="saving">.*?</section>', text(browser.get(f"{PAGE}?window=2d")), re.DOTALL)
     links = set(re.findall(r'<a (?:class="button" )?href="([^"#]+)', "".join(shown)))
     answers = {link: browser.get(unescape(link)).status_code for link in links}
-    assert any("filter=project" in link for link in links)
+    assert any("filter=member" in link for link in links)
     assert set(answers.values()) == {200}, answers
 
 

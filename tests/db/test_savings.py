@@ -105,7 +105,13 @@ def test_at_night_what_is_held_without_a_pod_counts_at_the_prices_of_the_time(st
         services.set_price("test", Flavor.objects.get(name="l40s"), "2", "EUR", hour(4), "test")
     [one] = found(staff, SavingKind.QUIET_HOURS)
     assert one.usage == priced(8) + priced(2 * (2 + 3), 2)
-    assert (one.team, one.project, one.offering, one.holder_id) == ("vision", "vision-train", "l40s/whole", None)
+    assert (one.team, one.project, one.offering, one.holder_id) == (
+        "vision",
+        "vision-train",
+        "l40s/whole",
+        row.holder_id,
+    )
+    assert one.member == row.member
 
 
 def test_a_weekend_is_quiet_by_day_too(staff):
@@ -133,8 +139,7 @@ def test_no_hour_is_counted_as_idle_and_as_quiet(staff):
 def test_a_job_runs_by_its_pods(staff):
     used(hour(0), hour(24), member="")
     used(hour(0), hour(24), member="", unused=True)
-    [one] = found(staff, SavingKind.QUIET_HOURS)
-    assert one.usage == priced(10)
+    assert [one.usage for one in found(staff, SavingKind.QUIET_HOURS)] == [priced(10)]
 
 
 @pytest.mark.parametrize("is_rolled_up", [False, True])
