@@ -33,7 +33,8 @@ _QUERY = """
         WHERE usage.start < %(last)s AND (usage."end" IS NULL OR usage."end" > %(first)s)
               AND (usage.member <> '' OR usage.unused) AND (%(teams)s::text[] IS NULL OR usage.team = ANY(%(teams)s))
     )
-    SELECT cluster, flavor, offering, team, project, member, holder_id, uncharged, gpu_share_numerator, gpu_share_denominator, n,
+    SELECT cluster, flavor, offering, team, project, member, holder_id, uncharged,
+           gpu_share_numerator, gpu_share_denominator, n,
            trunc(sum(extract(epoch FROM t1 - t0 - covered) * count) * 1000000)::text
     FROM quiet CROSS JOIN LATERAL (
         SELECT coalesce(sum(least(pods."end", quiet.t1) - greatest(pods.start, quiet.t0)), interval '0') AS covered
