@@ -9,6 +9,7 @@ from portal.api.http import problems
 from portal.tenants.sign_in import admin_sign_in
 from portal.tenants.sign_in_page import SignInPage
 
+admin.site.site_header = admin.site.site_title = "GPU portal: administration"
 handler400 = "portal.api.http.problems.bad_request"
 handler500 = "portal.api.http.problems.server_error"
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -142,6 +142,7 @@ def test_who_has_the_answer_is_told_that_it_is_the_same(api):
 def exported(api, query):
     answer = api.get(f"{URL}/export?{query}")
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/csv; charset=utf-8")
+    assert answer["Content-Disposition"].startswith('attachment; filename="costs-by-')
     return list(csv.DictReader(StringIO(b"".join(answer.streaming_content).decode())))
 
 

@@ -1,5 +1,6 @@
 """Usage and cost: grouped by any key of the ledger, as CSV, of GPUs and nodes, and of one allocation."""
 
+import re
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -24,13 +25,14 @@ from quotas.costs import columns, filter_grammar, filters, streamed_costs
 from quotas.costs.cost_rows import CostRow
 from quotas.costs.holder_costs import of_holder
 from quotas.costs.outages import visible_share
-from quotas.costs.reports import report
+from quotas.costs.reports import CostQuery, report
 from quotas.metering import simulated
 
 LIMIT = OpenApiParameter(
     "limit", OpenApiTypes.INT, default=row_pages.PAGE_SIZE, description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}."
 )
 EXPORT_FORMATS = ("csv",)
+NOT_IN_NAMES = re.compile("[^a-z0-9]+")
 BY = ("gpu", "node")
 NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter window, or ask again later."
 
@@ -72,7 +74,13 @@ def export(request: Request) -> StreamingHttpResponse:
     now = clock.now()
     query = cost_query.read(request, now)
     lines = _lines(streamed_costs.rows(current_user(request), query, now), columns.grouped_by(query.keys))
-    return StreamingHttpResponse(lines, content_type=exports.CSV, headers=exports.attachment("costs.csv"))
+    return StreamingHttpResponse(lines, content_type=exports.CSV, headers=exports.attachment(_file_name(query)))
+
+
+def _file_name(query: CostQuery) -> str:
+    """Return a name that tells the keys and the days: ``costs-by-project-2026-11-01-to-2026-12-01.csv``."""
+    keys = "-".join(NOT_IN_NAMES.sub("-", key) for key in query.keys)
+    return f"costs-by-{keys}-{query.window.start:%Y-%m-%d}-to-{query.window.end:%Y-%m-%d}.csv"
 
 
 @extend_schema(
