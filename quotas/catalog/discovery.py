@@ -4,7 +4,8 @@
 2. Nodes with the same product, backend and strategy are one flavor, whose name never changes.
 3. Each kind of slice of a flavor is an offering, and takes units of a pool.
 4. The slices of a fixed MIG layout share the price of the flavor's GPUs (`fixed_layouts`).
-5. A node that cannot be offered has a problem: a sentence that says why and what to do.
+5. A node that cannot be offered, or whose labels contradict what it publishes, has a problem: a sentence that says why
+   and what to do.
 """
 
 from collections import Counter, defaultdict
@@ -17,13 +18,14 @@ from quotas.catalog import (
     dra,
     dra_resources,
     fixed_layouts,
+    node_labels,
     node_selectors,
     node_shares,
     shortnames,
     storable,
 )
-from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.fixed_layouts import FixedLayout
+from quotas.catalog.node_labels import PRODUCT_LABEL
 from quotas.catalog.types import (
     ClassFact,
     DeviceFact,
@@ -44,6 +46,10 @@ __all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "Sli
 
 GPU_TAINT = "nvidia.com/gpu"
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
+NOTHING = (
+    "its labels say that it has GPUs, and neither the device plugin nor the DRA driver publishes any, so nothing of it "
+    "is offered; see whether one of them runs on it"
+)
 MAX_ARCHITECTURE, MAX_CAPABILITY = 40, 10
 """What the columns of a flavor have room for."""
 
@@ -70,14 +76,15 @@ def discover(
     reserved_names: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
     current_shares: Mapping[str, Fraction] | None = None,
+    gpu_memory: Mapping[str, int] | None = None,
 ) -> Discovered:
     """Return the catalog of one cluster.
 
     `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters,
-    `current_shares` the `gpu_share` that its offerings have already, by key. The result depends on the facts only, not
-    on their order.
+    `current_shares` the `gpu_share` that its offerings have already, by key, `gpu_memory` the MiB of a whole GPU by
+    model, as operators set it. The result depends on the facts only, not on their order.
     """
-    nodes = list(nodes)
+    nodes = _with_gpu_memory(list(nodes), gpu_memory or {})
     pieces, extended = dra.by_node(slices), dra_resources.extended_resources(classes)
     read = (_read_node(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
     sites = [site for site in read if site]
@@ -105,13 +112,30 @@ def discover(
     )
 
 
+def _with_gpu_memory(nodes: Sequence[NodeFact], decided: Mapping[str, int]) -> list[NodeFact]:
+    """Return the nodes with the memory of a GPU: as decided, else as labelled, else as nodes of its model are labelled,
+    of which the least counts.
+    """
+    models = [node_labels.model(node.labels.get(PRODUCT_LABEL, "")) for node in nodes]
+    own = [node_labels.gpu_memory(node.labels) for node in nodes]
+    own = [memory if memory <= storable.MAX_NUMBER else 0 for memory in own]
+    labelled: dict[str, int] = {}
+    for model, memory in zip(models, own, strict=True):
+        if memory:
+            labelled[model] = min(memory, labelled.get(model, memory))
+    return [
+        replace(node, gpu_memory_mib=decided.get(model) or memory or labelled.get(model, 0))
+        for node, model, memory in zip(nodes, models, own, strict=True)
+    ]
+
+
 def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
     """Return the node as it is to be offered, or None if it has no GPU."""
     node, odd = storable.node(node)
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
-    if reading is None and odd:
-        reading = Reading("device-plugin", "plain", ())
+    if reading is None and (odd or node_labels.shows_gpus(node.labels)):
+        reading = Reading("device-plugin", "plain", (), problems=() if odd else (NOTHING,))
     if reading is None:
         return None
     problems = [*reading.problems, *odd]
@@ -128,8 +152,8 @@ def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[st
             f"no GPU taint, so not offered: any pod could land here. "
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
-    offered = labelled and bool(_gpu_taints(node)) and bool(reading.supplies)
-    return _ReadNode(node, reading, tuple(problems), offered, fixed_layouts.of_node(node.labels, reading.supplies))
+    offered = labelled and bool(_gpu_taints(node)) and (bool(reading.supplies) or reading.is_undivided)
+    return _ReadNode(node, reading, tuple(problems), offered, fixed_layouts.of_node(node, reading.supplies))
 
 
 def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
@@ -154,8 +178,7 @@ def _is_usable(node: NodeFact) -> bool:
 
 def _memory(group: Sequence[_ReadNode]) -> int:
     """Return the least memory of the flavor's GPUs in MiB, as labelled; 0 without a label."""
-    labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
-    return min(int(label) if label.isdecimal() else 0 for label in labels)
+    return min(node_labels.number(site.node.labels, node_labels.MEMORY_LABEL) for site in group)
 
 
 def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapping[str, str]) -> FoundFlavor:
@@ -221,7 +244,7 @@ def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
 
 def _offerings(flavor: str, group: Sequence[_ReadNode], kept: Mapping[str, Fraction]) -> list[FoundOffering]:
     found = [_offering(flavor, supplies, kept) for supplies in _supplies(group).values()]
-    return [*found, _custom_claim_offering(found)] if group[0].reading.path == "dra" else found
+    return [*found, _custom_claim_offering(found)] if found and group[0].reading.path == "dra" else found
 
 
 def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
@@ -299,8 +322,9 @@ def _found_node(site: _ReadNode, flavor: FoundFlavor | None, problem: str) -> Fo
         ready=_is_usable(site.node),
         tainted=bool(_gpu_taints(site.node)),
         problem="; ".join(problems),
-        capacity=_units(site, lambda supply: supply.max_usable),
+        capacity=_units(site, lambda supply: supply.max_usable)
+        | {supply.pool: supply.max_usable for supply in site.reading.withheld},
         units=_units(site, lambda supply: supply.usable),
         gives=site.node.gives,
-        gpus_per_unit=fixed_layouts.gpus_per_unit(site.reading.supplies, site.layout),
+        gpus_per_unit=fixed_layouts.gpus_per_unit(site.reading.supplies, site.layout, site.reading.withheld),
     )
