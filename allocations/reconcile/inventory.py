@@ -43,6 +43,7 @@ def reconcile_inventory(cluster: str) -> datetime:
             used_names,
             [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
             catalog.known_shares(cluster),
+            catalog.gpu_memory(cluster),
         )
         found = pool_names.with_kept_names(cluster, found)
         per_gpu = catalog.per_gpu(cluster, found)
