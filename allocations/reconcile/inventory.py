@@ -3,7 +3,7 @@
 It reads the whole fleet, so it runs after a change of the fleet. A change of use is counted by ``changed_usage``.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from allocations.domain.objects import ObservedObject, Snapshot
@@ -48,9 +48,11 @@ def reconcile_inventory(cluster: str) -> datetime:
         found = pool_names.with_kept_names(cluster, found)
         per_gpu = catalog.per_gpu(cluster, found)
         metered = job_ledger.metered(cluster)
-        is_new, blocked = _sync(cluster, snapshot, found, metered, per_gpu)
+        rows, columns = mirror.part_of_flavors(cluster)
+        flavors = mirror.flavors_of(rows.values_list(*columns))
+        is_new, blocked = _sync(cluster, snapshot, found, metered, per_gpu, flavors)
         if job_ledger.repair_all(cluster, metered):  # what the ledger has charged now is no foreign use
-            _, blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu)
+            _, blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu, flavors)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
@@ -62,12 +64,17 @@ def reconcile_inventory(cluster: str) -> datetime:
 
 
 def _sync(
-    cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
+    cluster: str,
+    snapshot: Snapshot,
+    found: Discovered,
+    metered: Mapping[str, str],
+    per_gpu: Mapping[str, NodeShare],
+    flavors: Mapping[str, str],
 ) -> tuple[bool, set[str]]:
     """Write the discovered inventory and its use; return whether flavors or pools changed, and the nodes of which a
     part is blocked.
     """
-    usages = node_usage.of_nodes(snapshot, found, metered, per_gpu)
+    usages = node_usage.of_nodes(snapshot, found, metered, per_gpu, {**flavors, **metered})
     foreign = node_usage.totals(usage.foreign for usage in usages.values())
     blocked = node_usage.totals(usage.blocked_units for usage in usages.values())
     is_new = sync(cluster, found, foreign, blocked, usages, per_gpu)
