@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.domain.observed_facts import PublishedDevice, device_class_facts, node_facts, slice_facts
+from allocations.lifecycle import unpublished
 from allocations.reconcile import mirror, node_usage, pool_names, usage_changes
 from allocations.reconcile.changed_usage import RECHECK_AFTER
 from allocations.reconcile.metering import capacity_ledger, job_ledger
@@ -30,7 +31,8 @@ RESYNC_AFTER = timedelta(minutes=10)
 def reconcile_inventory(cluster: str) -> datetime:
     """Update the catalogue from the mirror; return when to reconcile again if nothing changes.
 
-    New flavors or pools enqueue the platform and the projects. A node of which a part is blocked is counted again soon.
+    New flavors or pools enqueue the platform and the projects, and allocations are enqueued that hold what is not
+    published any more. A node of which a part is blocked is counted again soon.
     """
     with advisory_lock(targets.inventory(cluster)):
         units = open_units(cluster)
@@ -57,6 +59,7 @@ def reconcile_inventory(cluster: str) -> datetime:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
         capacity_ledger.add_values(cluster, units, found)
+        workqueue.enqueue(*(targets.allocation(cluster, id_) for id_ in unpublished.changed(cluster)))
         if blocked:
             usage_changes.add(cluster, blocked, RECHECK_AFTER)
             workqueue.enqueue(targets.usage(cluster), at=clock.now() + RECHECK_AFTER)

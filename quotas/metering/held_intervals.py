@@ -7,18 +7,19 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from portal.core.reading import Statement
+from quotas.metering import published_uuids
 from quotas.metering.models import device_of_slot
 
 COLUMNS = 14
-INTERVALS = """
+INTERVALS = f"""
     SELECT holder_id, slot, start, "end", gpu_share_numerator, gpu_share_denominator, count,
-           flavor, cluster, node, device_uuid, unused, uncharged, offering
-    FROM metering_usageinterval WHERE holder_id = ANY(%s) ORDER BY slot
-"""
+           flavor, cluster, node, {published_uuids.EXPRESSION} AS device_uuid, unused, uncharged, offering
+    FROM metering_usageinterval AS usage WHERE holder_id = ANY(%s) ORDER BY slot
+"""  # noqa: S608 (built from a constant)
 
 
 class HeldInterval(NamedTuple):
-    """A usage interval, with the fields of `UsageInterval` of the same names."""
+    """A usage interval, with the fields of `UsageInterval` of the same names; `device_uuid` as `published_uuids`."""
 
     holder_id: UUID
     slot: str
