@@ -1,7 +1,7 @@
 """Flavors with their nodes, for operators and auditors."""
 
 from django.contrib import messages
-from django.db.models import Count, Q
+from django.db.models import BooleanField, Count, F, Func, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
@@ -17,6 +17,14 @@ from quotas.catalog.models import Flavor, Node
 
 PAGE_SIZE = 50
 PRESENT = Q(nodes__present=True)
+HAS_UNITS = Q(nodes__supply={}) | Q(
+    Func(
+        F("nodes__supply"),
+        template="jsonb_path_exists(%(expressions)s, '$.units.* ? (@ > 0)')",
+        output_field=BooleanField(),
+    )
+)
+"""At least one unit of the node is healthy. An older release recorded no supply."""
 
 
 @require_safe
@@ -26,7 +34,7 @@ def flavors(request: PageRequest) -> HttpResponse:
     rows = Flavor.objects.select_related("cluster").prefetch_related("offerings")
     counted = access.for_platform(request.user, rows).annotate(
         node_count=Count("nodes", filter=PRESENT),
-        ready_count=Count("nodes", filter=PRESENT & Q(nodes__ready=True)),
+        ready_count=Count("nodes", filter=PRESENT & Q(nodes__ready=True) & HAS_UNITS),
         problem_count=Count("nodes", filter=PRESENT & ~Q(nodes__problem="")),
     )
     others = Node.objects.select_related("cluster").filter(flavor=None, present=True).order_by("name", "pk")

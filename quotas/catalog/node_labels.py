@@ -60,6 +60,11 @@ def gpu_memory(labels: Labels) -> int:
     return 0 if is_single(labels) else number(labels, MEMORY_LABEL)
 
 
+def base_of(resource: str) -> str:
+    """Return what the labels call a resource: `gpu` of `nvidia.com/gpu.shared`."""
+    return resource.removeprefix(PREFIX).removesuffix(SHARED)
+
+
 def replicas(labels: Labels, base: str) -> int:
     """Return by how many a resource (`gpu`, `mig-1g.10gb`) is shared; 1 if it is not."""
     return number(labels, f"{PREFIX}{base}.replicas") or 1

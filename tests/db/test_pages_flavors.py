@@ -1,5 +1,7 @@
 """The pages of flavors with their nodes, for operators and auditors."""
 
+from dataclasses import replace
+
 import pytest
 
 from portal.tenants.models import PlatformRole, Team
@@ -82,3 +84,11 @@ def test_the_page_says_what_refers_to_a_flavor(operator, team):
 def test_an_auditor_cannot_make_a_flavor_a_proposal(auditor):
     assert browser_of(auditor).get("/flavors/l40s/unaccept").status_code == 403
     assert "/flavors/l40s/unaccept" not in text(browser_of(auditor).get("/flavors/l40s"))
+
+
+def test_a_node_of_which_nothing_is_healthy_is_not_ready(operator):
+    sick = replace(plugin_node(), allocatable={"nvidia.com/gpu": 0})
+    sync(LOCAL, discover([sick, plugin_node("l40s-1")], []), {})
+    page = text(browser_of(operator).get("/flavors"))
+    assert "1 of 2 ready" in page
+    assert "1 with a problem" in page
