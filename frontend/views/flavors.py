@@ -13,6 +13,7 @@ from portal.core.errors import NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
 from quotas.catalog import decisions, quantities
+from quotas.catalog.mig_tables import tables_of
 from quotas.catalog.models import Flavor, Node
 
 PAGE_SIZE = 50
@@ -55,6 +56,7 @@ def flavor(request: PageRequest, name: str) -> HttpResponse:
         "row": row,
         "state": shown.state(row),
         "gpu_memory": quantities.memory_text(row.whole_gpu_mib) if row.whole_gpu_mib else "",
+        "is_listed": bool(tables_of(row.product)),
         "may_unaccept": row.accepted and access.can(request.user, "catalog.manage", None),
         "offerings": row.offerings.order_by("key"),
         "nodes": paged(request, nodes, "page", PAGE_SIZE),

@@ -13,7 +13,6 @@ from fractions import Fraction
 from quotas.catalog import label_agreement, node_labels, storable
 from quotas.catalog.geometry import (
     HOW_TO_SET,
-    Slices,
     UnknownDivision,
     gpu_share,
     gpu_slices,
@@ -22,7 +21,7 @@ from quotas.catalog.geometry import (
     profile_slices,
 )
 from quotas.catalog.mig_tables import geometry_of
-from quotas.catalog.node_labels import PREFIX, PRODUCT_LABEL, SHARED
+from quotas.catalog.node_labels import COUNT_LABEL, PREFIX, PRODUCT_LABEL, SHARED
 from quotas.catalog.types import NodeFact, Reading, Supply
 
 INVALID = "-MIG-INVALID"
@@ -85,6 +84,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         return None
     labels = node.labels
     profile = profile_of_resource(base.removeprefix("mig-")) if base != "gpu" else node_labels.single_profile(labels)
+    share, part = _mig_parts(profile, name, node) if profile else (Fraction(1), Fraction(1))
     is_virtual = labels.get("nvidia.com/vgpu.present") == "true"
     supply = Supply(
         pool=suffix,
@@ -93,8 +93,8 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         kind="mig" if profile else "whole",
         profile=profile,
         isolation="none" if is_virtual else "hardware" if profile else "full",
-        gpu_share=gpu_share(*_mig_slices(profile, node)) if profile else Fraction(1),
-        memory_part=memory_part(*_mig_slices(profile, node)) if profile else Fraction(1),
+        gpu_share=share,
+        memory_part=part,
         usable=min(node.allocatable.get(name, 0), node.capacity[name]),
         max_usable=node.capacity[name],
         resource=name,
@@ -116,10 +116,27 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
     )
 
 
-def _mig_slices(profile: str, node: NodeFact) -> tuple[Slices, Slices]:
-    """Return the slices of a profile, and of its GPU."""
+def _mig_parts(profile: str, name: str, node: NodeFact) -> tuple[Fraction, Fraction]:
+    """Return the parts of its GPU and of its memory that a MIG device is. Raises UnknownDivision."""
     product = node.labels.get(PRODUCT_LABEL, "")
-    return profile_slices(product, profile, node.gpu_memory_mib), gpu_slices(product)
+    try:
+        slices, gpu = profile_slices(product, profile, node.gpu_memory_mib), gpu_slices(product)
+        return gpu_share(slices, gpu), memory_part(slices, gpu)
+    except UnknownDivision:
+        number = _number_on_each_gpu(name, node)
+        if not number:
+            raise
+        return Fraction(1, number), Fraction(1, number)
+
+
+def _number_on_each_gpu(name: str, node: NodeFact) -> int:
+    """Return how many devices of a profile each GPU of the node has; 0 if not all GPUs are divided into this profile
+    alone, so that their number does not tell it.
+    """
+    others = [other for other, amount in node.capacity.items() if other.startswith(PREFIX) and amount and other != name]
+    count = 0 if node_labels.is_single(node.labels) else node_labels.number(node.labels, COUNT_LABEL)
+    devices = Fraction(node.capacity[name], node_labels.replicas(node.labels, node_labels.base_of(name)))
+    return int(devices / count) if count and not others and (devices / count).denominator == 1 else 0
 
 
 def _memory(base: str, profile: str, node: NodeFact) -> int:

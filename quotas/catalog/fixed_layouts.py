@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quotas.catalog.geometry import instances_per_gpu
+from quotas.catalog.geometry import UnknownDivision, instances_per_gpu
 from quotas.catalog.label_agreement import physical_gpus
 from quotas.catalog.layouts import is_filled
 from quotas.catalog.mig_tables import geometry_of
@@ -94,7 +94,10 @@ def _are_of_gpus(node: NodeFact, divided: Sequence[Supply], gpus: Fraction) -> b
     geometry = geometry_of(product, node.gpu_memory_mib, one)
     if geometry:
         return is_filled(geometry, dict(per_gpu))
-    return len(per_gpu) == 1 and per_gpu[one] == instances_per_gpu(product, one, node.gpu_memory_mib)
+    try:
+        return len(per_gpu) == 1 and per_gpu[one] == instances_per_gpu(product, one, node.gpu_memory_mib)
+    except UnknownDivision:
+        return len(per_gpu) == 1  # that is how it is known
 
 
 def _weight(supplies: Iterable[Supply]) -> Fraction:

@@ -104,7 +104,9 @@ def _too_many_units(labels: Mapping[str, str], supplies: Sequence[Supply]) -> di
         return {}
     if node_labels.is_single(labels):
         counted = [one for one in supplies if one.pool.removesuffix(SHARED) == "gpu"]
-        return {one.resource: _too_many(labels, one) for one in counted if one.max_usable > count * one.replicas}
+        found = {one.resource: _too_many(labels, one) for one in counted if one.max_usable > count * one.replicas}
+        others = [one for one in supplies if one not in counted]  # left over of strategy mixed
+        return found | ({one.resource: _too_many(labels, one, supplies) for one in others} if counted else {})
     whole = [one for one in supplies if not one.profile and one.replicas == 1]
     shared = [one for one in supplies if not one.profile and one.replicas > 1]
     divided = _least_gpus(one for one in supplies if one.profile)

@@ -84,6 +84,14 @@ CONTRADICTIONS = {
         plugin_node("n", H100, {"nvidia.com/mig-1g.10gb": 56}, "81559", gpu_count="2"),
         ({"mig-1g.10gb": ("hardware", Fraction(1, 7))}, 2, "it publishes MIG devices of 8 GPUs"),
     ),
+    "MIG devices of strategy mixed left over beside those of single": (
+        plugin_node("n", f"{H100}-MIG-1g.10gb", {GPU: 7, "nvidia.com/mig-1g.10gb": 7}, "9984", gpu_count="7"),
+        (
+            {"mig-1g.10gb": ("hardware", Fraction(1, 7))},
+            1,
+            "it publishes 7 nvidia.com/mig-1g.10gb beside 7 nvidia.com/",
+        ),
+    ),
     "labels of another profile": (
         replace(
             plugin_node("n", "NVIDIA-A100-SXM4-40GB", {"nvidia.com/mig-3g.20gb": 16}, "40537", gpu_count="8"),
@@ -204,3 +212,44 @@ def test_a_slice_that_has_an_unlisted_gpu_alone_is_worth_all_of_it():
     node = plugin_node("n", f"{UNLISTED}-MIG-4g.96gb", {GPU: 4}, "98304", gpu_count="4")
     found = discover([node], [], gpu_memory={UNLISTED: 192 * 1024})
     assert (offered(found), worth(found)) == ({"mig-4g.96gb": ("hardware", Fraction(1))}, 4)
+
+
+def test_it_is_known_from_the_number_of_devices_and_gpus_where_all_are_divided_alike():
+    """The labels of strategy mixed count GPUs; here none says their memory."""
+    node = plugin_node("n", UNLISTED, {"nvidia.com/mig-2g.48gb": 6}, "", gpu_count="2")
+    found = discover([node], [])
+    assert (offered(found), worth(found), problem(found)) == ({"mig-2g.48gb": ("hardware", Fraction(1, 3))}, 2, "")
+
+
+@pytest.mark.parametrize("more", [{"nvidia.com/mig-1g.24gb": 2}, {"nvidia.com/mig-2g.48gb": 5}])
+def test_it_is_not_known_from_their_number_where_gpus_may_differ(more: dict[str, int]):
+    node = plugin_node("n", UNLISTED, {"nvidia.com/mig-2g.48gb": 6, **more}, "", gpu_count="2")
+    assert "is divided is not known" in problem(discover([node], []))
+
+
+@EXAMPLES
+@given(st.lists(node_shapes.nodes, min_size=1, max_size=6), st.data())
+def test_an_offering_has_one_pool(shapes: list[NodeShape], data: st.DataObject):
+    """Also where nodes are labelled by hand, so that those with renamed and with other resources are of one flavor."""
+    facts = []
+    for number, shape in enumerate(shapes):
+        resource, extra = data.draw(st.tuples(st.sampled_from([GPU, f"{GPU}.shared"]), st.integers(0, 8)))
+        amounts = {**shape.fact.capacity, resource: extra}
+        labels = {**shape.fact.labels, f"{GPU}.product": shape.fact.labels[f"{GPU}.product"].removesuffix("-SHARED")}
+        facts.append(replace(shape.fact, name=f"n-{number}", labels=labels, capacity=amounts, allocatable=amounts))
+    found = discover(facts, [])
+    keys = [one.key for one in found.offerings]
+    assert len(keys) == len(set(keys))
+    assert {one.pool for one in found.offerings} == {one.key for one in found.pools}
+
+
+def test_nodes_of_one_flavor_that_name_their_shares_differently_are_told():
+    shares = {"gpu_count": "1", "gpu_replicas": "4"}
+    nodes = [plugin_node("a", "Tesla-T4", {GPU: 4}, **shares)]
+    nodes.append(plugin_node("b", "Tesla-T4", {f"{GPU}.shared": 4}, **shares))
+    found = discover(nodes, [])
+    assert [(one.key, one.pool) for one in found.offerings] == [("t4/shared", "t4/gpu")]
+    assert [(node.name, node.flavor, bool(node.problem)) for node in found.nodes] == [
+        ("a", "t4", False),
+        ("b", "", True),
+    ]
