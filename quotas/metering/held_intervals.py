@@ -12,10 +12,12 @@ from quotas.metering.models import device_of_slot
 
 COLUMNS = 14
 INTERVALS = f"""
-    SELECT holder_id, slot, start, "end", gpu_share_numerator, gpu_share_denominator, count,
-           flavor, cluster, node, {published_uuids.EXPRESSION} AS device_uuid, unused, uncharged, offering
-    FROM metering_usageinterval AS usage WHERE holder_id = ANY(%s) ORDER BY slot
-"""  # noqa: S608 (built from a constant)
+    SELECT usage.holder_id, usage.slot, usage.start, usage."end",
+           usage.gpu_share_numerator, usage.gpu_share_denominator, usage.count, usage.flavor, usage.cluster, usage.node,
+           {published_uuids.UUID_COLUMN} AS device_uuid, usage.unused, usage.uncharged, usage.offering
+    FROM metering_usageinterval AS usage {published_uuids.JOIN}
+    WHERE usage.holder_id = ANY(%s) ORDER BY usage.slot
+"""  # noqa: S608 (built from constants)
 
 
 class HeldInterval(NamedTuple):

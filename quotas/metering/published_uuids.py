@@ -9,15 +9,17 @@ from django.db import connection
 
 from quotas.metering.models import UsageInterval
 
-EXPRESSION = """
-    CASE WHEN usage."end" IS NULL AND usage.node <> '' THEN COALESCE(NULLIF((
-        SELECT uuid FROM metering_capacityinterval AS capacity
-        WHERE capacity.cluster = usage.cluster AND capacity.node = usage.node AND capacity.kind = 'gpu'
-              AND capacity.name = split_part(usage.slot, '/', 3) AND capacity."end" IS NULL
-        ORDER BY capacity.start DESC LIMIT 1
-    ), ''), usage.device_uuid) ELSE usage.device_uuid END
+JOIN = """
+    LEFT JOIN metering_capacityinterval AS capacity
+        ON usage."end" IS NULL AND capacity."end" IS NULL AND capacity.kind = 'gpu'
+        AND (capacity.cluster, capacity.node) = (usage.cluster, usage.node)
+        AND capacity.name = split_part(usage.slot, '/', 3)
 """
-"""Of a row of ``metering_usageinterval AS usage``; the capacity ledger has the UUIDs of whole GPUs."""
+"""Of ``metering_usageinterval AS usage``: at most one row, since a unit has one open interval. The capacity ledger has
+the UUIDs of whole GPUs.
+"""
+UUID_COLUMN = "COALESCE(NULLIF(capacity.uuid, ''), usage.device_uuid)"
+_UUIDS = f"SELECT usage.key, {UUID_COLUMN} FROM metering_usageinterval AS usage {JOIN} WHERE usage.key = ANY(%s)"  # noqa: S608
 
 
 def of_intervals(rows: Iterable[UsageInterval]) -> dict[UUID, str]:
@@ -27,6 +29,6 @@ def of_intervals(rows: Iterable[UsageInterval]) -> dict[UUID, str]:
     held = [row.key for row in rows if row.end is None and row.node]
     if held:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT key, {EXPRESSION} FROM metering_usageinterval AS usage WHERE key = ANY(%s)", [held])  # noqa: S608 (built from a constant)
+            cursor.execute(_UUIDS, [held])
             found |= dict(cursor.fetchall())
     return found
