@@ -21,7 +21,7 @@ from quotas.catalog.geometry import (
     profile_slices,
 )
 from quotas.catalog.mig_tables import geometry_of
-from quotas.catalog.node_labels import COUNT_LABEL, PREFIX, PRODUCT_LABEL, SHARED
+from quotas.catalog.node_labels import COUNT_LABEL, PREFIX, PRODUCT_LABEL
 from quotas.catalog.types import NodeFact, Reading, Supply
 
 INVALID = "-MIG-INVALID"
@@ -78,11 +78,9 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
     """Return the supply of a resource name; None if it is no GPU (`nvidia.com/hostdev`). Its replicas are 0 if it is
     shared and no label says by how many. Raises ValueError if it is unclear.
     """
-    suffix = name.removeprefix(PREFIX)
-    base = suffix.removesuffix(SHARED)
-    if base != "gpu" and not base.startswith("mig-"):
+    if not node_labels.is_gpu(name):
         return None
-    labels = node.labels
+    suffix, base, labels = name.removeprefix(PREFIX), node_labels.base_of(name), node.labels
     profile = profile_of_resource(base.removeprefix("mig-")) if base != "gpu" else node_labels.single_profile(labels)
     share, part = _mig_parts(profile, name, node) if profile else (Fraction(1), Fraction(1))
     is_virtual = labels.get("nvidia.com/vgpu.present") == "true"

@@ -65,6 +65,12 @@ def base_of(resource: str) -> str:
     return resource.removeprefix(PREFIX).removesuffix(SHARED)
 
 
+def is_gpu(resource: str) -> bool:
+    """Return whether a resource is GPUs or parts of them. The kubelet keeps one that is gone, with the amount 0."""
+    base = base_of(resource)
+    return resource.startswith(PREFIX) and (base == "gpu" or base.startswith("mig-"))
+
+
 def replicas(labels: Labels, base: str) -> int:
     """Return by how many a resource (`gpu`, `mig-1g.10gb`) is shared; 1 if it is not."""
     return number(labels, f"{PREFIX}{base}.replicas") or 1

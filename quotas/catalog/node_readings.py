@@ -13,8 +13,8 @@ from quotas.catalog.types import ClassFact, Identity, NodeFact, Reading, SliceFa
 GPU_TAINT = "nvidia.com/gpu"
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 NOTHING = (
-    "its labels say that it has GPUs, and neither the device plugin nor the DRA driver publishes any, so nothing of it "
-    "is offered; see whether one of them runs on it"
+    "it has or had GPUs, and neither the device plugin nor the DRA driver publishes any, so nothing of it is offered; "
+    "see whether one of them runs on it"
 )
 
 
@@ -92,7 +92,7 @@ def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[st
     node, odd = storable.node(node)
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
-    if reading is None and (odd or node_labels.shows_gpus(node.labels)):
+    if reading is None and (odd or node_labels.shows_gpus(node.labels) or any(map(node_labels.is_gpu, node.capacity))):
         reading = Reading("device-plugin", "plain", (), problems=() if odd else (NOTHING,))
     if reading is None:
         return None

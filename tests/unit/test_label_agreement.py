@@ -172,8 +172,13 @@ def test_units_that_are_not_healthy_are_told(healthy: int):
 
 @pytest.mark.parametrize("labels", [{}, {"gpu_present": "true"}, {"gpu_count": "4"}])
 def test_a_node_that_publishes_nothing_any_more_does_not_vanish(labels: dict[str, str]):
-    found = discover([plugin_node(amounts={GPU: 0}, **labels)], [])
+    found = discover([plugin_node(amounts={}, **labels)], [])
     assert found.offerings == ()
+    assert "neither the device plugin nor the DRA driver publishes any" in problem(found)
+
+
+def test_nor_does_one_whose_labels_are_gone_too():
+    found = discover([replace(plugin_node(amounts={GPU: 0}), labels={})], [])
     assert "neither the device plugin nor the DRA driver publishes any" in problem(found)
 
 
