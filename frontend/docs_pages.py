@@ -59,7 +59,7 @@ PAGES = {
         *("bills", "enter-bill", "set-fixed-cost"),
     ),
     "operate/troubleshoot": ("fleet", "fleet-node"),
-    "how-to/offer-gpus": ("flavors", "flavor"),
+    "how-to/offer-gpus": ("flavors", "flavor", "unaccept-flavor"),
     "concepts/lending": ("kueue",),
     "how-to/jobs": ("job",),
     "how-to/waiting": ("queue",),

@@ -89,6 +89,7 @@ urlpatterns = [
     path("audit", audit.audit, name="audit"),
     path("flavors", flavors.flavors, name="flavors"),
     path("flavors/<str:name>", flavors.flavor, name="flavor"),
+    path("flavors/<str:name>/unaccept", flavors.unaccept, name="unaccept-flavor"),
     path("people", people.people, name="people"),
     path("teams", teams.teams, name="teams"),
     path("teams/<str:slug>", teams.team, name="team"),

@@ -80,7 +80,7 @@ def of_flavors(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int,
 
 
 def _profile_part(flavor: Flavor, profile: str) -> Fraction:
-    return geometry.profile_part(flavor.product, profile, flavor.memory_mib)
+    return geometry.profile_part(flavor.product, profile, flavor.whole_gpu_mib)
 
 
 def _states(flavors: Iterable[int]) -> dict[int, list[tuple[PhysicalGpu, int]]]:

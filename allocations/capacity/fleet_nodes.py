@@ -21,6 +21,7 @@ from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.access import Person
 from portal.tenants.models import Project
+from quotas.catalog import node_labels
 from quotas.catalog.layouts import known_placement, parent_gpu
 from quotas.catalog.models import Device, Node
 from quotas.metering.models import ForeignUse, UsageInterval, device_of_slot
@@ -70,12 +71,17 @@ class NodeGpu:
 
 @dataclass(frozen=True)
 class NodeResource:
-    """A resource that the device plugin counts on a node."""
+    """A resource that the device plugin counts on a node; ``replicas`` of its units are one GPU or MIG device."""
 
     name: str
     count: int
     usable: int
     uses: Sequence[DeviceUse] = ()
+    replicas: int = 1
+
+    @property
+    def used(self) -> int:
+        return sum(use.count for use in self.uses)
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,13 @@ def _resources(facts: NodeFacts | None, uses: Mapping[str, Sequence[DeviceUse]])
     if not facts:
         return []
     return [
-        NodeResource(name, count, facts["allocatable"].get(name, 0), uses.get(name, ()))
+        NodeResource(
+            name,
+            count,
+            facts["allocatable"].get(name, 0),
+            uses.get(name, ()),
+            node_labels.replicas(facts["labels"], node_labels.base_of(name)),
+        )
         for name, count in sorted(facts["capacity"].items())
         if count
     ]

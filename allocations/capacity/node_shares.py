@@ -29,5 +29,5 @@ def _claim_part(built: BuiltClaim, offering: Offering) -> Fraction:
     if built.memory_part is not None:
         return built.memory_part
     flavor = offering.flavor
-    gpu = GpuFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
+    gpu = GpuFact(flavor.product, flavor.whole_gpu_mib, flavor.geometry.get("memory", 0), offering.replicas)
     return memory_part(built.units, gpu)

@@ -20,6 +20,8 @@ class Intent:
     message: str = ""
     number_wait: str = ""
     """Why it got no number at its start; "" if it did."""
+    unpublished: str = ""
+    """What it holds and no node publishes any more, such as ``gpu-0 of node h100-0``."""
     due_at: datetime | None = None
     """When time alone ends it: its end, or the end of its wait."""
 

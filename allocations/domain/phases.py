@@ -118,6 +118,8 @@ class Facts:
     held: bool = False
     listed: bool = False
     """Whether the admission policies let tenants' pods use it."""
+    unpublished: str = ""
+    """What it holds and no node publishes any more."""
     claim_deleted: bool = False
     leaving_until: datetime | None = None
     start_by: datetime | None = None
@@ -156,6 +158,15 @@ def _starting(facts: Facts) -> str:
     return (
         f"Admitted by Kueue, waiting for a device until {facts.start_by:%Y-%m-%d %H:%M:%S} UTC; then it releases its "
         "quota and queues again. If that happens, ask for fewer on one node or for another slice."
+    )
+
+
+def _active(facts: Facts) -> str:
+    if not facts.unpublished:
+        return "Your GPUs are ready."
+    return (
+        f"No node publishes {facts.unpublished} any more, so pods may not start on it. It stays held and charged. "
+        "Release it and request again, or ask the platform team."
     )
 
 
@@ -222,8 +233,8 @@ PHASES: tuple[PhaseRule, ...] = (
         "the cluster shows the slices held, and pods may use them",
         lambda f: f.held and f.listed,
         Phase.ACTIVE,
-        "held",
-        "Your GPUs are ready.",
+        lambda f: "device_not_published" if f.unpublished else "held",
+        _active,
     ),
     PhaseRule(
         "its claim was deleted in use: its pods end, then it is created again",

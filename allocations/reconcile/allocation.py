@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
@@ -35,6 +36,13 @@ log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
 
 
+class Known(NamedTuple):
+    """What is known of an allocation beside its row and the mirror, as ``Intent`` has it."""
+
+    number_wait: str
+    unpublished: str
+
+
 def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     """Reconcile the allocation's lease, claim and holder pod; return when to reconcile again, or None.
 
@@ -66,22 +74,23 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         if was_ended or recorded.row.number != number:
             recorded = allocation_state.read(client.cluster, id_)
             assert recorded is not None
-        row, snapshot, applied, intervals = recorded
+        row, snapshot, applied, intervals, unpublished = recorded
+        known = Known(number_wait, unpublished)
         spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
         found = snapshot.get(lease.ref(spec))
         if row.ended_at is not None and _name_is_of_another(row, found):
             return None
         if row.ended_at is None and found is not None and recovery.end_if_superseded(row, found, applied):
             return None
-        state = _assess(row, spec, snapshot, applied, number_wait)
+        state = _assess(row, spec, snapshot, applied, known)
         if transitions.record_time(row, state, intervals):
             spec = spec_of_row.resolved_spec(row)
         blocked = claim_search.blocked(row, spec, snapshot, state)
         if deadlines.apply(row, spec, state, blocked) or _claim_exceeds_lease(row, state):
-            state = _assess(row, spec, snapshot, applied, number_wait)
+            state = _assess(row, spec, snapshot, applied, known)
         if device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
-            state = _assess(row, spec, snapshot, applied, number_wait)
+            state = _assess(row, spec, snapshot, applied, known)
         is_metered, intervals = _open_intervals(row, state, snapshot, intervals)
         opens = state.is_usable and not state.facts.listed
         if not opens:
@@ -100,7 +109,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
                 raise
             return clock.now()
         forget(client.cluster, _gone_objects(spec, snapshot, applied, {Ref.of_manifest(m) for m in desired.objects}))
-        moments = [hold.wake_at(spec, _intent(row, number_wait), state) if is_metered else clock.now() + SLOT_WAIT]
+        moments = [hold.wake_at(spec, _intent(row, known), state) if is_metered else clock.now() + SLOT_WAIT]
         if blocked:
             moments.append(clock.now() + claim_search.LOOK_AGAIN)
         return min((moment for moment in moments if moment is not None), default=None)
@@ -150,14 +159,14 @@ def _assign_number(row: Allocation) -> str:
     return slot_numbers.assign(row)
 
 
-def _intent(row: Allocation, number_wait: str) -> Intent:
-    return replace(spec_of_row.intent(row), number_wait=number_wait)
+def _intent(row: Allocation, known: Known) -> Intent:
+    return replace(spec_of_row.intent(row), number_wait=known.number_wait, unpublished=known.unpublished)
 
 
 def _assess(
-    row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], number_wait: str
+    row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], known: Known
 ) -> ObservedAllocation:
-    return hold.assess(spec, _intent(row, number_wait), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
+    return hold.assess(spec, _intent(row, known), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
 
 
 def _claim_exceeds_lease(row: Allocation, state: ObservedAllocation) -> bool:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from allocations.domain.objects import Applied, Ref, Snapshot
-from allocations.lifecycle import held_intervals, spec_of_row
+from allocations.lifecycle import held_intervals, spec_of_row, unpublished
 from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation
 from allocations.reconcile import mirror
@@ -22,6 +22,7 @@ class AllocationState(NamedTuple):
     snapshot: Snapshot
     applied: dict[Ref, Applied]
     intervals: HeldIntervals
+    unpublished: str
 
 
 def _parts(cluster: str, id_: UUID, target: str) -> list[Columns | Rows]:
@@ -30,6 +31,7 @@ def _parts(cluster: str, id_: UUID, target: str) -> list[Columns | Rows]:
         *mirror.parts_of_allocation(cluster, id_),
         applied.part(Target(target)),
         *held_intervals.parts(id_),
+        *unpublished.parts(id_),
     ]
 
 
@@ -42,10 +44,11 @@ def read(cluster: str, id_: str) -> AllocationState | None:
     The mirror and the ledger change together, so what is held agrees with what is charged.
     """
     target = targets.allocation(cluster, id_)
-    rows, objects, positions, records, latest, first = read_tables(
+    rows, objects, positions, records, latest, first, devices, resources = read_tables(
         *_STATE.of(cluster=cluster, id_=UUID(id_), target=target)
     )
     if not rows:
         return None
     intervals = held_intervals.of_parts(latest, first)
-    return AllocationState(rows[0], mirror.of_parts(objects, positions), applied.of_rows(records), intervals)
+    snapshot, gone = mirror.of_parts(objects, positions), unpublished.words(devices, resources)
+    return AllocationState(rows[0], snapshot, applied.of_rows(records), intervals, gone)

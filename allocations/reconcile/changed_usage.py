@@ -30,12 +30,15 @@ DEVICE = ("node__name", "name", "uuid", "flavor__name", "healthy", "attributes")
 
 @dataclass(frozen=True)
 class UsageState:
-    """Nodes with what discovery found there, their pods and claims, and the uids of those that are charged."""
+    """Nodes with what discovery found there, their pods and claims, the uids of those that are charged with their
+    flavors, and the flavors of their allocations.
+    """
 
     nodes: Sequence[Node]
     found: Discovered
     snapshot: Snapshot
-    metered: set[str]
+    metered: dict[str, str]
+    flavors: dict[str, str]
 
 
 def reconcile_usage(cluster: str) -> datetime | None:
@@ -64,18 +67,19 @@ def _count(cluster: str, names: Collection[str]) -> dict[Node, NodeUsage]:
         jobs = {pod_facts(pod).get("job", "") for pod in state.snapshot.of_kind("Pod")} - {""}
         usage_changes.add(cluster, mirror.nodes_of_jobs(cluster, jobs) - set(names))
     per_gpu = {node.flavor.name: _supply(node).per_gpu for node in state.nodes if node.flavor}
-    usages = node_usage.of_nodes(state.snapshot, state.found, metered, per_gpu)
+    usages = node_usage.of_nodes(state.snapshot, state.found, metered, per_gpu, {**state.flavors, **metered})
     return {node: usages.get(node.name, node_use.NOTHING) for node in state.nodes}
 
 
 def read(cluster: str, names: Collection[str]) -> UsageState:
     """Return the state of these nodes; one query."""
     rows = Node.objects.filter(cluster=cluster, name__in=names, present=True).exclude(supply={})
-    nodes, pools, devices, metered, *objects = read_tables(
+    nodes, pools, devices, metered, flavors, *objects = read_tables(
         Rows(rows.select_related("flavor")),
         Rows(Pool.objects.filter(flavor__in=rows.values("flavor")).select_related("flavor")),
         Columns(Device.objects.filter(node__in=rows.values("pk"), present=True), DEVICE),
         job_ledger.part_of_metered(cluster, names),
+        mirror.part_of_flavors(cluster, names),
         *mirror.parts_of_use(cluster, names),
     )
     found = Discovered(
@@ -85,7 +89,8 @@ def read(cluster: str, names: Collection[str]) -> UsageState:
         devices=tuple(FoundDevice(*values) for values in devices),
     )
     snapshot = mirror.of_parts([values for part in objects for values in part])
-    return UsageState(nodes, found, snapshot, job_ledger.metered_of(cluster, metered))
+    charged = job_ledger.metered_of(cluster, metered)
+    return UsageState(nodes, found, snapshot, charged, mirror.flavors_of(flavors))
 
 
 def _supply(node: Node) -> NodeSupply:

@@ -3,11 +3,12 @@
 It reads the whole fleet, so it runs after a change of the fleet. A change of use is counted by ``changed_usage``.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.domain.observed_facts import PublishedDevice, device_class_facts, node_facts, slice_facts
+from allocations.lifecycle import unpublished
 from allocations.reconcile import mirror, node_usage, pool_names, usage_changes
 from allocations.reconcile.changed_usage import RECHECK_AFTER
 from allocations.reconcile.metering import capacity_ledger, job_ledger
@@ -30,7 +31,8 @@ RESYNC_AFTER = timedelta(minutes=10)
 def reconcile_inventory(cluster: str) -> datetime:
     """Update the catalogue from the mirror; return when to reconcile again if nothing changes.
 
-    New flavors or pools enqueue the platform and the projects. A node of which a part is blocked is counted again soon.
+    New flavors or pools enqueue the platform and the projects, and allocations are enqueued that hold what is not
+    published any more. A node of which a part is blocked is counted again soon.
     """
     with advisory_lock(targets.inventory(cluster)):
         units = open_units(cluster)
@@ -43,17 +45,21 @@ def reconcile_inventory(cluster: str) -> datetime:
             used_names,
             [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
             catalog.known_shares(cluster),
+            catalog.gpu_memory(cluster),
         )
         found = pool_names.with_kept_names(cluster, found)
         per_gpu = catalog.per_gpu(cluster, found)
         metered = job_ledger.metered(cluster)
-        is_new, blocked = _sync(cluster, snapshot, found, metered, per_gpu)
+        rows, columns = mirror.part_of_flavors(cluster)
+        flavors = mirror.flavors_of(rows.values_list(*columns))
+        is_new, blocked = _sync(cluster, snapshot, found, metered, per_gpu, flavors)
         if job_ledger.repair_all(cluster, metered):  # what the ledger has charged now is no foreign use
-            _, blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu)
+            _, blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu, flavors)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
         capacity_ledger.add_values(cluster, units, found)
+        workqueue.enqueue(*(targets.allocation(cluster, id_) for id_ in unpublished.changed(cluster)))
         if blocked:
             usage_changes.add(cluster, blocked, RECHECK_AFTER)
             workqueue.enqueue(targets.usage(cluster), at=clock.now() + RECHECK_AFTER)
@@ -61,12 +67,17 @@ def reconcile_inventory(cluster: str) -> datetime:
 
 
 def _sync(
-    cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
+    cluster: str,
+    snapshot: Snapshot,
+    found: Discovered,
+    metered: Mapping[str, str],
+    per_gpu: Mapping[str, NodeShare],
+    flavors: Mapping[str, str],
 ) -> tuple[bool, set[str]]:
     """Write the discovered inventory and its use; return whether flavors or pools changed, and the nodes of which a
     part is blocked.
     """
-    usages = node_usage.of_nodes(snapshot, found, metered, per_gpu)
+    usages = node_usage.of_nodes(snapshot, found, metered, per_gpu, {**flavors, **metered})
     foreign = node_usage.totals(usage.foreign for usage in usages.values())
     blocked = node_usage.totals(usage.blocked_units for usage in usages.values())
     is_new = sync(cluster, found, foreign, blocked, usages, per_gpu)

@@ -185,10 +185,28 @@ def of_kinds(cluster: str, *kinds: str) -> Snapshot:
 
 def parts_of_use(cluster: str, nodes: Collection[str]) -> tuple[Columns, Columns]:
     """Return what to read of the pods that are bound to these nodes, and of the claims with devices there."""
+    pods, claims = _using(cluster, nodes)
+    return Columns(pods, COLUMNS), Columns(claims, COLUMNS)
+
+
+def _using(cluster: str, nodes: Collection[str]) -> tuple[QuerySet[MirrorObject], QuerySet[MirrorObject]]:
     pods = of_cluster(cluster).filter(kind="Pod").annotate(node=KT("facts__node")).filter(node__in=nodes)
     has_device = (Q(facts__contains={"devices": [{"pool": node}]}) for node in nodes)
-    claims = of_cluster(cluster).filter(reduce(or_, has_device, Q(pk=None)), kind="ResourceClaim")
-    return Columns(pods, COLUMNS), Columns(claims, COLUMNS)
+    return pods, of_cluster(cluster).filter(reduce(or_, has_device, Q(pk=None)), kind="ResourceClaim")
+
+
+def part_of_flavors(cluster: str, nodes: Collection[str] | None = None) -> Columns:
+    """Return what to read for ``flavors_of``: of a cluster's live allocations, or of those that use these nodes."""
+    rows = Allocation.objects.filter(project__cluster=cluster, ended_at=None).order_by()
+    if nodes is not None:
+        pods, claims = (Q(name__in=used.order_by().values("allocation")) for used in _using(cluster, nodes))
+        rows = rows.filter(pods | claims)
+    return Columns(rows, ("project__namespace", "name", "offering__flavor__name"))
+
+
+def flavors_of(values: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return the flavor of each allocation, by namespace and name, from what was read of ``part_of_flavors``."""
+    return {f"{namespace}/{name}": flavor for namespace, name, flavor in values}
 
 
 def nodes_of_jobs(cluster: str, jobs: Collection[str]) -> set[str]:

@@ -2,13 +2,17 @@
 
 Pods count by their device plugin resources on the node they are bound to, claims of NVIDIA's driver by their allocated
 devices. Use of devices that are not offered, on nodes that are not ready, or on unhealthy devices is ignored.
-``metered`` are the uids of pods and claims of tenants' queued Jobs that the ledger charges.
+``metered`` are the uids of pods and claims of tenants' queued Jobs that the ledger charges. ``flavors`` says of which
+flavor a holder's slices are: an allocation by namespace and name, a pod or claim of a Job by its uid. What a holder
+uses of another flavor is foreign there, such as after the product label of its node has changed: its lease counts
+where it was admitted, and not where its GPU is offered now.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
@@ -21,6 +25,8 @@ from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.nvidia import DRA_DRIVER
 from quotas.catalog.types import Discovered, FoundFlavor, FoundNode, NodeUsage
+
+NO_FLAVORS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,15 @@ class UnitsUsed:
 
 
 def of_nodes(
-    snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
+    snapshot: Snapshot,
+    found: Discovered,
+    metered: Collection[str],
+    per_gpu: Mapping[str, NodeShare],
+    flavors: Mapping[str, str] = NO_FLAVORS,
 ) -> dict[str, NodeUsage]:
     """Return the use of each node that is offered and ready; ``per_gpu`` as for ``blocked_capacities``."""
-    foreign = foreign_use(snapshot, found, metered)
-    blocked = blocked_capacities(snapshot, found, metered, per_gpu)
+    foreign = foreign_use(snapshot, found, metered, flavors)
+    blocked = blocked_capacities(snapshot, found, metered, per_gpu, flavors)
     return {
         node: NodeUsage(
             storable.used_units(foreign.get(node, {})), storable.used_units(one.blocked_units), one.blocked, one.problem
@@ -53,20 +63,30 @@ def totals(of_each_node: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sum(map(Counter[str], of_each_node), Counter[str]()))
 
 
-def foreign_use(snapshot: Snapshot, found: Discovered, metered: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return the units that pods and claims use without an allocation, by node and pool key.
+def foreign_use(
+    snapshot: Snapshot, found: Discovered, metered: Collection[str], flavors: Mapping[str, str] = NO_FLAVORS
+) -> dict[str, dict[str, int]]:
+    """Return the units that pods and claims use without an allocation of the pool's flavor, by node and pool key.
 
     A partition of a GPU counts as the whole GPU, since the GPU cannot be allocated whole any more.
     """
-    foreign = [
-        one for one in units_used(snapshot, found) if not one.consumer.allocation and one.consumer.uid not in metered
-    ]
+    foreign = [one for one in units_used(snapshot, found) if not _is_own(one, metered, flavors)]
     use: dict[str, Counter[str]] = defaultdict(Counter)
     for one in foreign:
         use[one.node][one.pool] += 0 if one.gpu else int(one.units)
     for pool, node, _gpu in {(one.pool, one.node, one.gpu) for one in foreign if one.gpu}:
         use[node][pool] += 1
     return {node: dict(units) for node, units in use.items()}
+
+
+def _is_own(one: UnitsUsed, metered: Collection[str], flavors: Mapping[str, str]) -> bool:
+    """Return whether a lease, or the quota of a Job, counts these units in their pool."""
+    consumer = one.consumer
+    if not consumer.allocation and consumer.uid not in metered:
+        return False
+    holder = f"{consumer.ref.namespace}/{consumer.allocation}" if consumer.allocation else consumer.uid
+    flavor = one.pool.partition("/")[0]
+    return flavors.get(holder, flavor) == flavor
 
 
 def units_used(snapshot: Snapshot, found: Discovered) -> Iterator[UnitsUsed]:
@@ -117,7 +137,11 @@ def _gpu_fraction(geometry: Geometry | None, device: str) -> Fraction:
 
 
 def blocked_capacities(
-    snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
+    snapshot: Snapshot,
+    found: Discovered,
+    metered: Collection[str],
+    per_gpu: Mapping[str, NodeShare],
+    flavors: Mapping[str, str] = NO_FLAVORS,
 ) -> dict[str, BlockedCapacity]:
     """Return by node how many of its pool units lack CPU, memory or pods.
 
@@ -126,7 +150,8 @@ def blocked_capacities(
     offered = {node.name: node for node in found.nodes if node.flavor and node.ready}
     parts = {pool.key: pool.memory_part for pool in found.pools}
     supplied = {name: _supplied(node, parts) for name, node in offered.items()}
-    use = _uses(snapshot, found, metered, {name: per_gpu[node.flavor] for name, node in offered.items()}, parts)
+    shares = {name: per_gpu[node.flavor] for name, node in offered.items()}
+    use = _uses(snapshot, found, metered, shares, parts, flavors)
     return {
         name: blocked_capacity.of_node(name, supplied[name], use.get(name, NodeUse()), per_gpu[node.flavor])
         for name, node in offered.items()
@@ -144,13 +169,14 @@ def _uses(
     metered: Collection[str],
     per_gpu: Mapping[str, NodeShare],
     parts: Mapping[str, Fraction],
+    flavors: Mapping[str, str],
 ) -> dict[str, NodeUse]:
     """Return the use of each node of ``per_gpu``."""
     served = {claim_facts(claim).get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in metered}
     units: dict[tuple[str, bool], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     gpus: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for one in units_used(snapshot, found):
-        holder = _holder(one.consumer, metered, served)
+        holder = _holder(one.consumer, metered, served) if _is_own(one, metered, flavors) else ""
         units[one.node, bool(holder)][one.pool] += one.units
         if holder:
             gpus[one.node, holder] += one.units * parts[one.pool]

@@ -80,7 +80,7 @@ def _name_and_url(user: User, id_: UUID) -> tuple[str, str]:
 
 def _line(one: ChargedInterval) -> IntervalLine:
     row = one.row
-    places = [row.cluster_id, row.node, row.device, row.device_uuid]
+    places = [row.cluster_id, row.node, row.device, one.device_uuid]
     evidence = [("Start", _words(row.source_start, row.estimated_start))]
     if row.end is not None:
         evidence.append(("End", _words(row.source_end or {}, row.estimated_end)))

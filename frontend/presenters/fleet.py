@@ -16,13 +16,14 @@ COLOURS, PATTERNS = 8, 3
 WHOLE = 8
 """Into so many parts a tile is divided if its GPU cannot be."""
 MAX_TILES = 32
-"""So many units of a resource have a tile of their own; a node that counts more shows the number."""
+"""So many GPUs of a resource have a tile of their own; of more there is one tile of all."""
 DRIVER_LABELS = {
     "Driver": "nvidia.com/cuda.driver-version.full",
     "CUDA": "nvidia.com/cuda.runtime-version.full",
     "Product": "nvidia.com/gpu.product",
 }
 GOOD_IF_TRUE = "Ready"
+VENDOR, MIG = "nvidia.com/", "nvidia.com/mig-"
 FREE, SICK, UNMANAGED = "free", "sick", "no allocation"
 
 
@@ -57,18 +58,23 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class NodeTiles:
-    """``counted`` tells of each resource how much of it is used, where there are too many units for tiles.
+class TileGroup:
+    """The GPUs that DRA names, with an empty ``resource``, or those of a resource, of which ``used`` tells the use."""
 
-    ``flavor`` is empty if the node is not offered.
-    """
+    tiles: Sequence[Tile]
+    resource: str = ""
+    used: str = ""
+
+
+@dataclass(frozen=True)
+class NodeTiles:
+    """``flavor`` is empty if the node is not offered."""
 
     row: FleetNode
     name: str
     flavor: str
     url: str
-    tiles: Sequence[Tile]
-    counted: Sequence[str]
+    groups: Sequence[TileGroup]
     problem: str
 
 
@@ -98,7 +104,8 @@ def tiles(found: Iterable[FleetNode], teams: Sequence[str]) -> Fleet:
     """Return the nodes as tiles, and the swatches of the teams on them. ``teams`` are the slugs of all, in order."""
     swatches = {team: _swatch(team, number) for number, team in enumerate(teams)}
     nodes = [_node(one, swatches) for one in found]
-    used = {part.fill for node in nodes for tile in node.tiles for part in tile.parts}
+    groups = (group for node in nodes for group in node.groups)
+    used = {part.fill for group in groups for tile in group.tiles for part in tile.parts}
     return Fleet(nodes, [one for one in swatches.values() if one.key in used and _is_shown(one, nodes)])
 
 
@@ -158,15 +165,11 @@ def _uses(found: FleetNode) -> Iterator[DeviceUse]:
 def _node(found: FleetNode, swatches: dict[str, Swatch]) -> NodeTiles:
     row = found.row
     url = node_url(row.cluster_id, row.name)
-    shown = [_gpu(url, gpu, swatches, is_usable=row.ready) for gpu in found.gpus]
-    counted = []
-    for resource in found.resources:
-        if resource.count > MAX_TILES:
-            counted.append(f"{sum(use.count for use in resource.uses)} of {resource.count} {resource.name} in use")
-        else:
-            shown += _units(url, resource, swatches, is_usable=row.ready)
+    named = TileGroup([_gpu(url, gpu, swatches, is_usable=row.ready) for gpu in found.gpus])
+    counted = [_resource(url, resource, swatches, is_usable=row.ready) for resource in found.resources]
     flavor = row.flavor.name if row.flavor else ""
-    return NodeTiles(found, row.name, flavor, url, shown, counted, problem(found))
+    groups = [group for group in (named, *counted) if group.tiles]
+    return NodeTiles(found, row.name, flavor, url, groups, problem(found))
 
 
 def _gpu(url: str, gpu: NodeGpu, swatches: dict[str, Swatch], *, is_usable: bool) -> Tile:
@@ -187,20 +190,40 @@ def _gpu(url: str, gpu: NodeGpu, swatches: dict[str, Swatch], *, is_usable: bool
     )
 
 
-def _units(url: str, resource: NodeResource, swatches: dict[str, Swatch], *, is_usable: bool) -> Iterator[Tile]:
-    """Yield a tile for each unit: those in use first, then the free ones, then those that cannot be used."""
-    used = [use for use in resource.uses for _ in range(use.count)][: resource.count]
-    sick = max(0, resource.count - resource.usable) if is_usable else resource.count
-    for number in range(resource.count):
-        uses = used[number : number + 1]
-        is_sick = number >= resource.count - sick
-        yield Tile(
-            url=f"{url}#{quote(resource.name)}",
-            label=_label(uses, is_sick=is_sick),
-            words=f"{resource.name}: {_words(uses, is_sick=is_sick)}",
-            parts=[_part(0, WHOLE, WHOLE, use.holder, swatches) for use in uses],
-            is_sick=is_sick,
+def _resource(url: str, resource: NodeResource, swatches: dict[str, Swatch], *, is_usable: bool) -> TileGroup:
+    """Return a tile for each GPU of a resource, in so many parts as it has replicas, and one for all MIG devices of a
+    profile or of very many. What is in use comes first, then what is free, then what cannot be used.
+    """
+    is_one = resource.name.startswith(MIG) or resource.count > MAX_TILES * resource.replicas
+    width = resource.count if is_one else resource.replicas
+    unusable = max(0, resource.count - resource.usable) if is_usable else resource.count
+    tiles = []
+    for first in range(0, resource.count, width):
+        placed = list(_between(resource.uses, first, first + width))
+        uses, is_sick = [use for use, _, _ in placed], first >= resource.count - unusable
+        tiles.append(
+            Tile(
+                url=f"{url}#{quote(resource.name)}",
+                label=_label(uses, is_sick=is_sick),
+                words=f"{resource.name}: {_words(uses, is_sick=is_sick)}",
+                parts=[_part(start - first, size, width, use.holder, swatches) for use, start, size in placed],
+                is_sick=is_sick,
+            )
         )
+    name = resource.name.removeprefix(VENDOR)
+    return TileGroup(tiles, name, f"{resource.used} of {resource.count} in use")
+
+
+def _between(uses: Iterable[DeviceUse], start: int, end: int) -> Iterator[tuple[DeviceUse, int, int]]:
+    """Yield the uses that have units from ``start`` to ``end``, as they are counted one after the other, each with the
+    first of them and their number.
+    """
+    begin = 0
+    for use in uses:
+        first, last = max(begin, start), min(begin + use.count, end)
+        if first < last:
+            yield use, first, last - first
+        begin += use.count
 
 
 def _part(start: int, size: int, of: int, holder: Holder, swatches: dict[str, Swatch]) -> Part:

@@ -8,7 +8,7 @@ from django.db import transaction
 from portal.core.locks import RowLock, unlocked
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.catalog import services
+from quotas.catalog import references, services
 from quotas.catalog.models import Flavor, Offering
 
 
@@ -17,6 +17,13 @@ def decide_flavor(user: User, row: Flavor, decided: Mapping[str, Any], lock: Row
     access.require(user, "catalog.manage", None)
     with transaction.atomic():
         return services.configure_flavor(user.username, lock(row), decided)
+
+
+def uses_of_flavor(user: User, row: Flavor) -> list[str]:
+    """Return what keeps an accepted flavor from becoming a proposal again. Raises Forbidden."""
+    access.require(user, "catalog.manage", None)
+    with transaction.atomic():
+        return references.to_flavor(row)
 
 
 def hide_offering(user: User, row: Offering, *, hidden: bool, lock: RowLock[Offering] = unlocked) -> Offering:

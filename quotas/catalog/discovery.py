@@ -1,29 +1,21 @@
 """Discovers flavors, pools and offerings from nodes and ResourceSlices; nothing is configured by hand. Pure.
 
-1. Each node is read by one backend: DRA if the driver publishes slices for it, else the device plugin.
+1. Each node is read by one backend (`node_readings`).
 2. Nodes with the same product, backend and strategy are one flavor, whose name never changes.
 3. Each kind of slice of a flavor is an offering, and takes units of a pool.
 4. The slices of a fixed MIG layout share the price of the flavor's GPUs (`fixed_layouts`).
-5. A node that cannot be offered has a problem: a sentence that says why and what to do.
+5. A node that cannot be offered, or whose labels contradict what it publishes, has a problem: a sentence that says why
+   and what to do.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-from quotas.catalog import (
-    deviceplugin,
-    dra,
-    dra_resources,
-    fixed_layouts,
-    node_selectors,
-    node_shares,
-    shortnames,
-    storable,
-)
-from quotas.catalog.deviceplugin import PRODUCT_LABEL
-from quotas.catalog.fixed_layouts import FixedLayout
+from quotas.catalog import fixed_layouts, node_labels, node_selectors, node_shares, shortnames
+from quotas.catalog.node_labels import PRODUCT_LABEL
+from quotas.catalog.node_readings import GPU_TAINT, ReadNode, gpu_taints, read_nodes
 from quotas.catalog.types import (
     ClassFact,
     DeviceFact,
@@ -35,32 +27,14 @@ from quotas.catalog.types import (
     FoundPool,
     Identity,
     NodeFact,
-    Reading,
     SliceFact,
     Supply,
 )
 
 __all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "discover"]
 
-GPU_TAINT = "nvidia.com/gpu"
-_KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 MAX_ARCHITECTURE, MAX_CAPABILITY = 40, 10
 """What the columns of a flavor have room for."""
-
-
-@dataclass(frozen=True)
-class _ReadNode:
-    """A node with what was read there."""
-
-    node: NodeFact
-    reading: Reading
-    problems: tuple[str, ...]
-    offered: bool
-    layout: FixedLayout | None
-
-    @property
-    def identity(self) -> Identity:
-        return Identity(self.node.labels.get(PRODUCT_LABEL, ""), self.reading.path, self.reading.strategy)
 
 
 def discover(
@@ -70,18 +44,17 @@ def discover(
     reserved_names: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
     current_shares: Mapping[str, Fraction] | None = None,
+    gpu_memory: Mapping[str, int] | None = None,
 ) -> Discovered:
     """Return the catalog of one cluster.
 
     `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters,
-    `current_shares` the `gpu_share` that its offerings have already, by key. The result depends on the facts only, not
-    on their order.
+    `current_shares` the `gpu_share` that its offerings have already, by key, `gpu_memory` the MiB of a whole GPU by
+    model, as operators set it. The result depends on the facts only, not on their order.
     """
     nodes = list(nodes)
-    pieces, extended = dra.by_node(slices), dra_resources.extended_resources(classes)
-    read = (_read_node(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
-    sites = [site for site in read if site]
-    groups: dict[Identity, list[_ReadNode]] = defaultdict(list)
+    sites = read_nodes(nodes, slices, classes, gpu_memory or {})
+    groups: dict[Identity, list[ReadNode]] = defaultdict(list)
     for site in sites:
         if site.offered:
             groups[site.identity].append(site)
@@ -105,66 +78,22 @@ def discover(
     )
 
 
-def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
-    """Return the node as it is to be offered, or None if it has no GPU."""
-    node, odd = storable.node(node)
-    plugin = deviceplugin.read(node)
-    reading = _read_slices(node, slices, extended) if slices else plugin
-    if reading is None and odd:
-        reading = Reading("device-plugin", "plain", ())
-    if reading is None:
-        return None
-    problems = [*reading.problems, *odd]
-    if slices and plugin and plugin.supplies:
-        problems.append(
-            "both the DRA driver and the device plugin publish GPUs here; offered by DRA only. "
-            "Remove the device plugin from this node (label nvidia.com/gpu.deploy.device-plugin=false)"
-        )
-    labelled = bool(node.labels.get(PRODUCT_LABEL))
-    if not labelled:
-        problems.append(f"no label {PRODUCT_LABEL}, so not offered; GPU feature discovery writes it")
-    if not _gpu_taints(node):
-        problems.append(
-            f"no GPU taint, so not offered: any pod could land here. "
-            f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
-        )
-    offered = labelled and bool(_gpu_taints(node)) and bool(reading.supplies)
-    return _ReadNode(node, reading, tuple(problems), offered, fixed_layouts.of_node(node.labels, reading.supplies))
-
-
-def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
-    """Read a node's slices; a form other than NVIDIA's driver publishes becomes a problem of this node only."""
-    try:
-        reading = dra.read(node, slices, extended)
-        supplies, odd = storable.supplies(reading.supplies)
-        return replace(reading, supplies=supplies, problems=(*reading.problems, *odd))
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
-        words = f"its ResourceSlices are not as NVIDIA's DRA driver publishes them, so not offered: {error}"
-        return Reading("dra", "plain", (), problems=(words,))
-
-
-def _gpu_taints(node: NodeFact) -> tuple[str, ...]:
-    """Return the effects of the node's GPU taints that keep pods away."""
-    return tuple(sorted({effect for key, _, effect in node.taints if key == GPU_TAINT and effect in _KEEPS_AWAY}))
-
-
 def _is_usable(node: NodeFact) -> bool:
     return node.ready and not node.unschedulable
 
 
-def _memory(group: Sequence[_ReadNode]) -> int:
+def _memory(group: Sequence[ReadNode]) -> int:
     """Return the least memory of the flavor's GPUs in MiB, as labelled; 0 without a label."""
-    labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
-    return min(int(label) if label.isdecimal() else 0 for label in labels)
+    return min(node_labels.number(site.node.labels, node_labels.MEMORY_LABEL) for site in group)
 
 
-def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapping[str, str]) -> FoundFlavor:
+def _flavor(key: Identity, name: str, group: Sequence[ReadNode], selector: Mapping[str, str]) -> FoundFlavor:
     labels = group[0].node.labels
     major, minor = (
         labels.get("nvidia.com/gpu.compute.major", ""),
         labels.get("nvidia.com/gpu.compute.minor", ""),
     )
-    effects = sorted({effect for site in group for effect in _gpu_taints(site.node)})
+    effects = sorted({effect for site in group for effect in gpu_taints(site.node)})
     return FoundFlavor(
         name=name,
         identity=key,
@@ -179,23 +108,23 @@ def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapp
     )
 
 
-def _gpus(site: _ReadNode) -> Fraction:
+def _gpus(site: ReadNode) -> Fraction:
     """Return the number of a node's GPUs, counting a divided GPU by its parts."""
     if site.reading.geometry:
         return Fraction(max(_units(site, lambda supply: supply.max_usable).values(), default=0))
     return sum((supply.max_usable * supply.memory_part for supply in site.reading.supplies), Fraction(0))
 
 
-def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]]:
+def _supplies(group: Sequence[ReadNode]) -> dict[tuple[str, str, str], list[tuple[ReadNode, Supply]]]:
     """Group the supplies of a flavor's nodes by pool, kind and profile: each group is an offering."""
-    found: dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[tuple[ReadNode, Supply]]] = defaultdict(list)
     for site in group:
         for supply in site.reading.supplies:
             found[supply.pool, supply.kind, supply.profile].append((site, supply))
     return found
 
 
-def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
+def _pools(flavor: str, group: Sequence[ReadNode]) -> list[FoundPool]:
     units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
     parts = {
         supply.pool: Fraction(1) if site.reading.geometry else supply.memory_part
@@ -209,7 +138,7 @@ def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
     return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool], parts[pool]) for pool, unit in units.items()]
 
 
-def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
+def _units(site: ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
     """Return the units of each pool on a node; all profiles of a divided GPU report the same."""
     cut = site.reading.geometry
     units: dict[str, int] = {}
@@ -219,9 +148,9 @@ def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
     return units
 
 
-def _offerings(flavor: str, group: Sequence[_ReadNode], kept: Mapping[str, Fraction]) -> list[FoundOffering]:
+def _offerings(flavor: str, group: Sequence[ReadNode], kept: Mapping[str, Fraction]) -> list[FoundOffering]:
     found = [_offering(flavor, supplies, kept) for supplies in _supplies(group).values()]
-    return [*found, _custom_claim_offering(found)] if group[0].reading.path == "dra" else found
+    return [*found, _custom_claim_offering(found)] if found and group[0].reading.path == "dra" else found
 
 
 def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
@@ -248,7 +177,7 @@ def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
     )
 
 
-def _offering(flavor: str, found: Sequence[tuple[_ReadNode, Supply]], kept: Mapping[str, Fraction]) -> FoundOffering:
+def _offering(flavor: str, found: Sequence[tuple[ReadNode, Supply]], kept: Mapping[str, Fraction]) -> FoundOffering:
     supplies = [supply for _, supply in found]
     one = supplies[0]
     key = f"{flavor}/{one.kind}-{one.profile}" if one.profile else f"{flavor}/{one.kind}"
@@ -277,7 +206,7 @@ def _offering(flavor: str, found: Sequence[tuple[_ReadNode, Supply]], kept: Mapp
 
 
 def _kept_shares(
-    group: Sequence[_ReadNode], current: Mapping[str, Fraction], changing: Collection[str]
+    group: Sequence[ReadNode], current: Mapping[str, Fraction], changing: Collection[str]
 ) -> Mapping[str, Fraction]:
     """Return the current shares while a fixed layout of the flavor's GPUs is being changed or not complete, so that no
     price follows what is not final; then none.
@@ -287,20 +216,21 @@ def _kept_shares(
     return {} if is_final and not is_changing else current
 
 
-def _devices(flavor: str, group: Sequence[_ReadNode]) -> list[FoundDevice]:
+def _devices(flavor: str, group: Sequence[ReadNode]) -> list[FoundDevice]:
     return [replace(device, flavor=flavor) for site in group for device in site.reading.devices]
 
 
-def _found_node(site: _ReadNode, flavor: FoundFlavor | None, problem: str) -> FoundNode:
+def _found_node(site: ReadNode, flavor: FoundFlavor | None, problem: str) -> FoundNode:
     problems = (*site.problems, problem) if problem else site.problems
     return FoundNode(
         name=site.node.name,
         flavor=flavor.name if flavor and site.offered else "",
         ready=_is_usable(site.node),
-        tainted=bool(_gpu_taints(site.node)),
+        tainted=bool(gpu_taints(site.node)),
         problem="; ".join(problems),
-        capacity=_units(site, lambda supply: supply.max_usable),
+        capacity=_units(site, lambda supply: supply.max_usable)
+        | {supply.pool: supply.max_usable for supply in site.reading.withheld},
         units=_units(site, lambda supply: supply.usable),
         gives=site.node.gives,
-        gpus_per_unit=fixed_layouts.gpus_per_unit(site.reading.supplies, site.layout),
+        gpus_per_unit=fixed_layouts.gpus_per_unit(site.reading.supplies, site.layout, site.reading.withheld),
     )

@@ -10,23 +10,27 @@ Kubernetes resource.k8s.io/v1, ResourcePool.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from quotas.catalog import published, resource_pools
+from quotas.catalog import layouts, node_labels, published, resource_pools
 from quotas.catalog.cel import equals
 from quotas.catalog.dra_resources import GPU_SHARES, pool_of, resource_of
 from quotas.catalog.geometry import (
     COMPUTE_SLICES,
+    HOW_TO_SET,
     MEMORY_SLICES,
     Slices,
+    UnknownDivision,
     gpu_share,
     gpu_slices,
-    profile_part,
+    memory_part,
     profile_slices,
 )
 from quotas.catalog.mig_tables import Geometry, Profile
+from quotas.catalog.node_labels import COUNT_LABEL, PRODUCT_LABEL
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 from quotas.catalog.quantities import count, mib
 from quotas.catalog.types import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
@@ -56,7 +60,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
             )
             continue
         devices += [device for piece in pieces for device in piece.devices if device.attributes.get("type") in _TYPES]
-    product = node.labels.get("nvidia.com/gpu.product", "")
+    product = node.labels.get(PRODUCT_LABEL, "")
     named = [device for device in devices if as_label(str(device.attributes.get("productName", ""))) == product]
     problems += [
         f"device {device.name} is a {device.attributes.get('productName', 'gpu without productName')}, "
@@ -70,6 +74,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
             "set GPU feature discovery's mig.strategy to mixed where the DRA driver publishes the devices"
         )
     named.sort(key=_by_name)
+    problems += [] if problems else _disagreements(node, named)
     gpus = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
     geometry = published.geometry(
@@ -81,8 +86,11 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
         )
     if parts:
         undivided = [_whole(gpus, "gpu", {resource_of("", extended): 1})] if gpus else []
-        supplies = [*undivided, *_made_beforehand(product, parts, _gpu_memory(node), extended)]
-        return _reading("static-mig", supplies, _found(node.name, [*gpus, *parts]), problems)
+        by_profile, unknown = _made_beforehand(product, parts, node.gpu_memory_mib, extended)
+        found = _reading(
+            "static-mig", [*undivided, *by_profile], _found(node.name, [*gpus, *parts]), [*problems, *unknown]
+        )
+        return replace(found, is_undivided=bool(unknown))
     if any(gpu.shareable for gpu in gpus):
         return _shared(node.name, gpus, problems)
     supplies = [_whole(gpus, "gpu", {resource_of("", extended): 1})] if gpus else []
@@ -102,6 +110,17 @@ def _reading(
     geometry: Geometry | None = None,
 ) -> Reading:
     return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), geometry)
+
+
+def _disagreements(node: NodeFact, devices: Iterable[DeviceFact]) -> Iterator[str]:
+    """Yield what the labels of a node contradict: its physical GPUs, of which each has a UUID of its own."""
+    found = list(devices)
+    gpus, count = {layouts.parent_gpu(one.name) for one in found}, node_labels.known_number(node.labels, COUNT_LABEL)
+    if found and count is not None and count != len(gpus) and not node_labels.is_single(node.labels):
+        yield f"the DRA driver publishes {len(gpus)} GPUs here, but the label {COUNT_LABEL} is {count}"
+    uuids = Counter(str(one.attributes["uuid"]) for one in found if one.attributes.get("uuid"))
+    for uuid in sorted(uuid for uuid, number in uuids.items() if number > 1):
+        yield f"the DRA driver publishes {uuid[:MAX_UUID]} as {uuids[uuid]} devices here"
 
 
 def is_healthy(device: DeviceFact) -> bool:
@@ -168,28 +187,26 @@ def _profile(
     )
 
 
-def _gpu_memory(node: NodeFact) -> int:
-    """Return the MiB of one GPU, as labelled; 0 without a label."""
-    label = node.labels.get("nvidia.com/gpu.memory", "")
-    return int(label) if label.isdecimal() else 0
-
-
 def _made_beforehand(
     product: str, parts: Sequence[DeviceFact], gpu_mib: int, extended: Mapping[str, str]
-) -> list[Supply]:
+) -> tuple[list[Supply], list[str]]:
     """Return MIG devices that an administrator created: they are allocated as they are, and each profile is counted
-    apart.
+    apart; and a sentence for each profile of which is not known what part of a GPU it is.
     """
     by_profile: dict[str, list[DeviceFact]] = defaultdict(list)
     for part in parts:
         by_profile[str(part.attributes["profile"])].append(part)
-    return [
-        _static(product, profile, devices, gpu_mib, resource_of(profile, extended))
-        for profile, devices in sorted(by_profile.items())
-    ]
+    found, unknown = list[Supply](), list[str]()
+    for profile, devices in sorted(by_profile.items()):
+        try:
+            found.append(_static(product, profile, devices, gpu_mib, resource_of(profile, extended)))
+        except UnknownDivision as error:
+            unknown.append(f"{error}, so its {profile} is not offered; {HOW_TO_SET}")
+    return found, unknown
 
 
 def _static(product: str, profile: str, devices: Sequence[DeviceFact], gpu_mib: int, resource: str) -> Supply:
+    slices, gpu = profile_slices(product, profile, gpu_mib), gpu_slices(product)
     return Supply(
         pool=pool_of(profile),
         unit={resource: 1},
@@ -197,8 +214,8 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], gpu_mib: 
         kind="mig",
         profile=profile,
         isolation="hardware",
-        gpu_share=gpu_share(profile_slices(product, profile, gpu_mib), gpu_slices(product)),
-        memory_part=profile_part(product, profile, gpu_mib),
+        gpu_share=gpu_share(slices, gpu),
+        memory_part=memory_part(slices, gpu),
         usable=sum(map(is_healthy, devices)),
         max_usable=len(devices),
         device_class=MIG_CLASS,

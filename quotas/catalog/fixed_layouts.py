@@ -6,20 +6,17 @@ of a layout are worth the GPUs that it divides, in proportion to their weights.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
 
-from quotas.catalog.deviceplugin import PRODUCT_LABEL
-from quotas.catalog.geometry import profile_of_resource
+from quotas.catalog.geometry import UnknownDivision, instances_per_gpu
+from quotas.catalog.label_agreement import physical_gpus
 from quotas.catalog.layouts import is_filled
-from quotas.catalog.mig_tables import Geometry, geometry_of
-from quotas.catalog.types import Supply
+from quotas.catalog.mig_tables import geometry_of
+from quotas.catalog.node_labels import PRODUCT_LABEL, STATE_LABEL, Labels
+from quotas.catalog.types import NodeFact, Supply
 
-COUNT_LABEL = "nvidia.com/gpu.count"
-MEMORY_LABEL = "nvidia.com/gpu.memory"
-STATE_LABEL = "nvidia.com/mig.config.state"
 MAX_DENOMINATOR = 2**31 - 1  # of a column in the database
 ZERO = Fraction(0)
 
@@ -40,7 +37,7 @@ class FixedLayout:
         return self.gpus / self.weight if self.gpus > 0 else Fraction(1)
 
 
-def of_node(labels: Mapping[str, str], supplies: Sequence[Supply]) -> FixedLayout | None:
+def of_node(node: NodeFact, supplies: Sequence[Supply]) -> FixedLayout | None:
     """Return the layout of a node's GPUs, given what its device plugin supplies; None if it has no MIG device.
 
     GPUs that are not divided are taken off. 0 GPUs or less are divided if the labels do not say how many there are.
@@ -49,31 +46,12 @@ def of_node(labels: Mapping[str, str], supplies: Sequence[Supply]) -> FixedLayou
     divided = [supply for supply in counted if supply.profile]
     if not divided:
         return None
-    gpus = physical_gpus(labels) - _weight(supply for supply in counted if not supply.profile)
-    return FixedLayout(gpus, _weight(divided), not is_changing(labels) and _are_of_gpus(labels, divided, gpus))
+    physical = physical_gpus(node.labels, node.gpu_memory_mib) or 0
+    gpus = physical - _weight(supply for supply in counted if not supply.profile)
+    return FixedLayout(gpus, _weight(divided), not is_changing(node.labels) and _are_of_gpus(node, divided, gpus))
 
 
-def physical_gpus(labels: Mapping[str, str]) -> int:
-    """Return the physical GPUs of a node as its labels say; 0 if they do not.
-
-    With MIG by strategy `single` the label counts MIG devices, as many on each GPU as fit of the profile.
-    Source: GPU feature discovery, internal/lm/mig-strategy.go.
-    """
-    label = labels.get(COUNT_LABEL, "")
-    count = int(label) if label.isdecimal() else 0
-    _, mig, suffix = labels.get(PRODUCT_LABEL, "").removesuffix("-SHARED").partition("-MIG-")
-    if not mig:
-        return count
-    geometry = _geometry(labels)
-    profiles = {profile.name: profile for profile in geometry.profiles} if geometry else {}
-    try:
-        profile = profiles[profile_of_resource(suffix)]
-    except (KeyError, ValueError):
-        return 0
-    return ceil(Fraction(count, profile.max_instances))
-
-
-def is_changing(labels: Mapping[str, str]) -> bool:
+def is_changing(labels: Labels) -> bool:
     """Return whether NVIDIA's MIG manager has not succeeded on the node: its state is then `pending`, `failed`, ..."""
     return labels.get(STATE_LABEL, "") not in {"", "success"}
 
@@ -88,19 +66,23 @@ def mean_share(found: Sequence[tuple[FixedLayout | None, Supply]]) -> Fraction:
     return (gpus / units).limit_denominator(MAX_DENOMINATOR) if units else found[0][1].gpu_share
 
 
-def gpus_per_unit(supplies: Iterable[Supply], layout: FixedLayout | None) -> dict[str, Fraction]:
+def gpus_per_unit(
+    supplies: Iterable[Supply], layout: FixedLayout | None, withheld: Iterable[Supply] = ()
+) -> dict[str, Fraction]:
     """Return the GPUs that one unit of each resource of a node is. Its MIG devices together are the GPUs that are
     divided, complete or not.
     """
     factor = layout.gpus_per_weight if layout else Fraction(1)
     counted = (supply for supply in supplies if supply.resource)
-    return {supply.resource: supply.gpu_share * (factor if supply.profile else 1) for supply in counted}
+    worth = {supply.resource: supply.gpu_share * (factor if supply.profile else 1) for supply in counted}
+    return worth | {supply.resource: supply.gpu_share for supply in withheld}
 
 
-def _are_of_gpus(labels: Mapping[str, str], divided: Iterable[Supply], gpus: Fraction) -> bool:
-    """Return whether the MIG devices are those of so many GPUs, divided alike, each with as many as fit."""
-    geometry = _geometry(labels)
-    if geometry is None or gpus <= 0:
+def _are_of_gpus(node: NodeFact, divided: Sequence[Supply], gpus: Fraction) -> bool:
+    """Return whether the MIG devices are those of so many GPUs, divided alike, each with as many as fit. Of a GPU that
+    no table lists that is known if all have one profile.
+    """
+    if gpus <= 0:
         return False
     per_gpu: Counter[str] = Counter()
     for supply in divided:
@@ -108,14 +90,14 @@ def _are_of_gpus(labels: Mapping[str, str], divided: Iterable[Supply], gpus: Fra
         if number.denominator > 1:
             return False
         per_gpu[supply.profile] += int(number)
-    return is_filled(geometry, dict(per_gpu))
-
-
-def _geometry(labels: Mapping[str, str]) -> Geometry | None:
-    product, mig, _ = labels.get(PRODUCT_LABEL, "").partition("-MIG-")
-    memory = labels.get(MEMORY_LABEL, "")
-    # By strategy `single` the memory label is a MIG device's own, and says nothing of the GPU.
-    return geometry_of(product, int(memory) if memory.isdecimal() and not mig else 0)
+    product, one = node.labels.get(PRODUCT_LABEL, ""), divided[0].profile
+    geometry = geometry_of(product, node.gpu_memory_mib, one)
+    if geometry:
+        return is_filled(geometry, dict(per_gpu))
+    try:
+        return len(per_gpu) == 1 and per_gpu[one] == instances_per_gpu(product, one, node.gpu_memory_mib)
+    except UnknownDivision:
+        return len(per_gpu) == 1  # that is how it is known
 
 
 def _weight(supplies: Iterable[Supply]) -> Fraction:

@@ -42,15 +42,25 @@ class FlavorForm(forms.ModelForm):
         help_text="Memory that goes with a whole GPU, such as 250Gi; empty: an even part of the smallest node.",
     )
 
+    gpu_memory_mib = QuantityField(
+        read=quantities.mib,
+        write=quantities.memory_text,
+        label="Memory of a whole GPU",
+        help_text="As nvidia-smi prints it, such as 192Gi: from it follows how MIG divides a GPU that no table lists. "
+        "It counts for all flavors of this model in the cluster. Empty: as GPU feature discovery labels it.",
+    )
+
     class Meta:
         model = Flavor
         fields: ClassVar = [*Flavor.DECIDED, "name"]
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
-        try:
-            services.check_shares(self.instance, {name: values[name] for name in self.changed_data if name in values})
-        except Problem as problem:
-            for field, messages in problem.errors.items():
-                self.add_error(field, messages)
+        changed = {name: values[name] for name in self.changed_data if name in values}
+        for check in (services.check_shares, services.check_gpu_memory):
+            try:
+                check(self.instance, changed)
+            except Problem as problem:
+                for field, messages in problem.errors.items():
+                    self.add_error(field, messages)
         return values

@@ -7,8 +7,9 @@ attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 
-from quotas.catalog.mig_tables import geometry_of
+from quotas.catalog.mig_tables import geometry_of, tables_of
 
 COMPUTE_SLICES = "gpu-portal.io/compute-slices"
 MEMORY_SLICES = "gpu-portal.io/memory-slices"
@@ -41,20 +42,41 @@ def compute_slices(profile: str) -> int:
     return int(_parsed(profile)["compute"])
 
 
+class UnknownDivision(ValueError):
+    """How a GPU is divided is not known: no table lists it, and its memory is not known."""
+
+
+HOW_TO_SET = "set the memory of a whole GPU (gpu_memory of the flavor), as nvidia-smi prints it"
+"""What an operator does about an UnknownDivision."""
+
+
 def profile_slices(product: str, profile: str, gpu_memory_mib: int = 0) -> Slices:
-    """Return the slices that a profile takes of a GPU of that product: by its table, else by its name.
+    """Return the slices that a profile takes of a GPU of that product: by its table, else by its name and the GPU's
+    memory, which is not needed for a profile with all compute slices.
 
     The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in NVIDIA's
-    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8). Raises ValueError for a name that is no profile.
+    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8). Raises UnknownDivision, and ValueError for a name that is no profile.
     """
-    known = geometry_of(product, gpu_memory_mib)
-    for one in known.profiles if known else ():
-        if one.name == profile:
-            return Slices(one.compute, one.size)
     parsed, gpu = _parsed(profile), gpu_slices(product)
-    one_slice = Fraction(gpu_memory_mib, gpu.memory)
-    memory = round(int(parsed["memory"]) * 1024 / one_slice) if gpu_memory_mib else int(parsed["compute"])
+    tables = tables_of(product, gpu_memory_mib)
+    listed = {Slices(one.compute, one.size) for table in tables for one in table.profiles if one.name == profile}
+    if len(listed) == 1:
+        return listed.pop()
+    if int(parsed["compute"]) >= gpu.compute:
+        return gpu
+    if listed or not gpu_memory_mib:
+        raise UnknownDivision(f"how {product.partition('-MIG-')[0] or 'the GPU'} is divided is not known")
+    memory = round(int(parsed["memory"]) * 1024 / Fraction(gpu_memory_mib, gpu.memory))
     return Slices(int(parsed["compute"]), min(gpu.memory, max(1, memory)))
+
+
+def instances_per_gpu(product: str, profile: str, gpu_memory_mib: int = 0) -> int:
+    """Return how many instances of a profile fit a GPU of that product; raises what ``profile_slices`` raises."""
+    known = geometry_of(product, gpu_memory_mib, profile)
+    if known:
+        return known.profile(profile).max_instances
+    share = gpu_share(profile_slices(product, profile, gpu_memory_mib), gpu_slices(product))
+    return 1 if "+me" in profile else floor(1 / share)
 
 
 def gpu_share(slices: Slices, gpu: Slices) -> Fraction:
@@ -72,8 +94,14 @@ def memory_part(slices: Slices, gpu: Slices) -> Fraction:
 
 
 def profile_part(product: str, profile: str, gpu_memory_mib: int = 0) -> Fraction:
-    """Return the part of a GPU's memory that a profile takes; raise ValueError for a name that is no profile."""
-    return memory_part(profile_slices(product, profile, gpu_memory_mib), gpu_slices(product))
+    """Return the part of a GPU's memory that a profile takes, if how it is divided is not known that of its compute
+    slices; raise ValueError for a name that is no profile.
+    """
+    try:
+        slices = profile_slices(product, profile, gpu_memory_mib)
+    except UnknownDivision:
+        slices = Slices(compute_slices(profile), compute_slices(profile))
+    return memory_part(slices, gpu_slices(product))
 
 
 def profile_of_resource(suffix: str) -> str:

@@ -1,81 +1,30 @@
 """MIG profiles of each GPU with sizes, engines and placements, as data with its source. Pure.
 
-A GPU has compute slices and memory slices. A profile takes some of both, and may start at certain memory slices.
 Memory is in MiB: NVML counts in eighths of a GiB, which `nvidia-smi mig -lgip` prints with two places (19.62 GiB is
 20096 MiB).
 
 Sources: `NVML` is NVIDIA/go-nvml, pkg/nvml/mock/gpus; `lgip` is output of `nvidia-smi mig -lgip`, in the issue named
-or of a GPU named, which tests/unit/recorded keeps.
+or of a GPU named, which tests/unit/recorded keeps; `mig-parted` is NVIDIA/mig-parted v0.15.0,
+deployments/systemd/config-default.yaml, which names the profiles of each GPU and how many fit.
 GPUs of 7 compute slices share profile ids and placements: those of NVML's A100 mock, confirmed for Hopper by the DRA
 driver's log.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
+from fractions import Fraction
 
+from quotas.catalog.mig_profiles import Geometry, Profile
 
-@dataclass(frozen=True)
-class Profile:
-    """A GPU instance profile: it may start at the memory slices `starts` and takes `size` of them.
-
-    `gi_id` is NVML's id; at most `max_instances` fit a GPU. Engines are counts, None without a source.
-    """
-
-    name: str
-    gi_id: int
-    compute: int
-    memory_mib: int
-    multiprocessors: int
-    starts: tuple[int, ...]
-    size: int
-    max_instances: int
-    copy_engines: int | None = None
-    decoders: int | None = None
-    jpeg_engines: int | None = None
-    ofa_engines: int | None = None
-    encoders: int | None = 0
-
-    @property
-    def resource(self) -> str:
-        """Return the device plugin's resource under strategy `mixed`, where `+` becomes `.`: NVIDIA's
-        internal/rm/rm.go.
-        """
-        return "nvidia.com/mig-" + self.name.replace("+", ".")
-
-    @property
-    def has_media(self) -> bool:
-        """Return whether it takes the GPU's media engines, of which there is one set: `+me`, `+me.all`."""
-        return "+me" in self.name
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The geometry of one product. `estimated` names the profiles with a number scaled from the others, without a
-    source.
-    """
-
-    name: str
-    compute: int
-    memory: int
-    profiles: tuple[Profile, ...] = field(hash=False)
-    source: str = ""
-    estimated: tuple[str, ...] = ()
-
-    def profile(self, name: str) -> Profile:
-        """Return the profile of that name; a KeyError names the GPU and its profiles."""
-        for candidate in self.profiles:
-            if candidate.name == name:
-                return candidate
-        raise KeyError(f"{self.name} has no MIG profile {name}; it has {', '.join(p.name for p in self.profiles)}")
-
+__all__ = ["TABLES", "Geometry", "Profile", "geometry_of", "tables_of"]
 
 # Where an instance may begin on 8 memory slices. The eighth is no place for a single slice: 8 of memory, 7 of compute.
 ANY, EVEN, TWOS, HALVES, FIRST = (0, 1, 2, 3, 4, 5, 6), (0, 2, 4, 6), (0, 2, 4), (0, 4), (0,)
 # And on 4.
 QUARTERS, PAIRS = (0, 1, 2, 3), (0, 2)
 
-TABLES: Mapping[str, Geometry] = {
+_MEASURED: Mapping[str, Geometry] = {
     geometry.name: geometry
     for geometry in (
         # profile: name, id, compute slices, MiB, multiprocessors, starts, memory slices, most,
@@ -244,29 +193,107 @@ TABLES: Mapping[str, Geometry] = {
     )
 }
 
-# The words of a product (as label or as productName) and its least memory in MiB, the first match wins.
-_PRODUCTS: tuple[tuple[frozenset[str], int, str], ...] = (
-    (frozenset({"GB200"}), 0, "GB200-186GB"),
-    (frozenset({"B200"}), 0, "B200-180GB"),
-    (frozenset({"H200"}), 0, "H200-141GB"),
-    (frozenset({"H100"}), 90_000, "H100-94GB"),
-    (frozenset({"H100"}), 0, "H100-80GB"),
-    (frozenset({"A100"}), 60_000, "A100-80GB"),
-    (frozenset({"A100"}), 0, "A100-40GB"),
-    (frozenset({"A30"}), 0, "A30"),
-    (frozenset({"RTX", "PRO", "6000", "BLACKWELL"}), 0, "RTX-PRO-6000-96GB"),
+
+def _twin(of: str, name: str, profiles: str, *, source: str, multiprocessors: int = 0) -> Geometry:
+    """Return the table of a GPU that is divided as another one, with other names: memory is scaled by what the names
+    say, and multiprocessors by their number, that of the other GPU if it is not given.
+    """
+    known = _MEASURED[of]
+    whole, names = known.profiles[-1], profiles.split()
+    memory = Fraction(_named_gb(names[-1]), _named_gb(whole.name))
+    scale = Fraction(multiprocessors or whole.multiprocessors, whole.multiprocessors)
+    return Geometry(
+        name,
+        known.compute,
+        known.memory,
+        tuple(
+            replace(
+                one,
+                name=other,
+                memory_mib=int(one.memory_mib * memory),
+                multiprocessors=int(one.multiprocessors * scale),
+            )
+            for one, other in zip(known.profiles, names, strict=True)
+        ),
+        source=f"{source}; the rest as {of}",
+        estimated=tuple(names),
+    )
+
+
+def _named_gb(profile: str) -> int:
+    return int(re.split(r"[.g]", profile)[2])
+
+
+_SLICES_OF_96GB = "1g.12gb 1g.12gb+me 1g.24gb 2g.24gb 3g.48gb 4g.48gb 7g.96gb"
+_SLICES_OF_144GB = "1g.18gb 1g.18gb+me 1g.36gb 2g.36gb 3g.72gb 4g.72gb 7g.144gb"
+_SLICES_OF_189GB = "1g.24gb 1g.24gb+me 1g.47gb 2g.47gb 3g.95gb 4g.95gb 7g.189gb"
+_SLICES_OF_269GB = "1g.34gb 1g.34gb+me 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb"
+_SLICES_OF_278GB = "1g.35gb 1g.35gb+me 1g.70gb 2g.70gb 3g.139gb 4g.139gb 7g.278gb"
+_TWINS = (
+    _twin("H100-94GB", "GH200-96GB", _SLICES_OF_96GB, source="mig-parted: GH200, H100-96GB"),
+    _twin("H100-94GB", "H20-96GB", _SLICES_OF_96GB, source="mig-parted: H20", multiprocessors=78),
+    _twin("H200-141GB", "GH200-144G-HBM3e", _SLICES_OF_144GB, source="mig-parted: GH200 144G HBM3e"),
+    _twin("GB200-186GB", "GB200-189GB", _SLICES_OF_189GB, source="lgip in gpu-operator#1303"),
+    _twin("B200-180GB", "B300-269GB", _SLICES_OF_269GB, source="mig-parted: B300"),
+    _twin("GB200-186GB", "GB300-278GB", _SLICES_OF_278GB, source="mig-parted: GB300"),
+)
+
+TABLES: Mapping[str, Geometry] = {**_MEASURED, **{geometry.name: geometry for geometry in _TWINS}}
+
+# The words of a product (as label or as productName), its least memory in MiB (0 if it is not known), and its tables,
+# the likelier first. The first product that matches counts; one without a table is known to be divided in another way.
+_PRODUCTS: tuple[tuple[frozenset[str], int, tuple[str, ...]], ...] = (
+    (frozenset({"GB300", "WS"}), 0, ()),
+    (frozenset({"GB300"}), 0, ("GB300-278GB",)),
+    (frozenset({"B300"}), 0, ("B300-269GB",)),
+    (frozenset({"GB200"}), 0, ("GB200-186GB", "GB200-189GB")),
+    (frozenset({"B200"}), 0, ("B200-180GB",)),
+    (frozenset({"GH200", "144G"}), 0, ("GH200-144G-HBM3e",)),
+    (frozenset({"GH200"}), 120_000, ("GH200-144G-HBM3e",)),
+    (frozenset({"GH200"}), 1, ("GH200-96GB",)),
+    (frozenset({"GH200"}), 0, ("GH200-96GB", "GH200-144G-HBM3e")),
+    (frozenset({"H200"}), 0, ("H200-141GB",)),
+    (frozenset({"H20", "3E"}), 0, ()),
+    (frozenset({"H20"}), 120_000, ()),
+    (frozenset({"H20"}), 0, ("H20-96GB",)),
+    # The editions for China have the same GPU, with slower links: mig-parted lists them together.
+    *(
+        (frozenset({gpu}), least, tables)
+        for gpu in ("H100", "H800")
+        for least, tables in (
+            (90_000, ("H100-94GB", "GH200-96GB")),
+            (1, ("H100-80GB",)),
+            (0, ("H100-80GB", "H100-94GB", "GH200-96GB")),
+        )
+    ),
+    *(
+        (frozenset({gpu}), least, tables)
+        for gpu in ("A100", "A800")
+        for least, tables in ((60_000, ("A100-80GB",)), (1, ("A100-40GB",)), (0, ("A100-40GB", "A100-80GB")))
+    ),
+    (frozenset({"A30"}), 0, ("A30",)),
+    (frozenset({"RTX", "PRO", "6000", "BLACKWELL"}), 0, ("RTX-PRO-6000-96GB",)),
 )
 _H100_NVL_MIB = 94 * 1024
 _MEMORY = re.compile(r"(\d+)GB")
+_NAMES_CPU_MEMORY = "GH200"  # NVIDIA-GH200-480GB
 
 
-def geometry_of(product: str, memory_mib: int = 0) -> Geometry | None:
-    """Return the table of a product, given as its label (`NVIDIA-H100-80GB-HBM3`) or its productName; None without one.
+def tables_of(product: str, memory_mib: int = 0) -> tuple[Geometry, ...]:
+    """Return the tables of a product, given as its label (`NVIDIA-H100-80GB-HBM3`) or its productName, the likeliest
+    first.
 
     Between two sizes of one model the memory in the name decides, else `memory_mib`, the GPU's.
     """
     gpu = product.upper().partition("-MIG-")[0]  # by strategy `single` the label names the profile as well
     words = set(re.split(r"[^A-Z0-9]+", gpu))
     named = next((int(match[1]) * 1024 for word in words if (match := _MEMORY.fullmatch(word))), 0)
-    memory = named or memory_mib or (_H100_NVL_MIB if "NVL" in words else 0)
-    return next((TABLES[key] for marks, least, key in _PRODUCTS if marks <= words and memory >= least), None)
+    memory = (0 if _NAMES_CPU_MEMORY in words else named) or memory_mib or (_H100_NVL_MIB if "NVL" in words else 0)
+    found = next((keys for marks, least, keys in _PRODUCTS if marks <= words and memory >= least), ())
+    return tuple(TABLES[key] for key in found)
+
+
+def geometry_of(product: str, memory_mib: int = 0, profile: str = "") -> Geometry | None:
+    """Return the table of a product, of several the first that has the profile; None if there is none."""
+    tables = tables_of(product, memory_mib)
+    return next((one for one in tables if not profile or any(p.name == profile for p in one.profiles)), None)

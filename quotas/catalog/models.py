@@ -72,6 +72,7 @@ class Flavor(models.Model):
         "fail_requests_greater_than_one",
         "cpu_millicores_per_gpu",
         "memory_mib_per_gpu",
+        "gpu_memory_mib",
     )
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors", db_index=False)
@@ -104,6 +105,12 @@ class Flavor(models.Model):
         null=True, blank=True, help_text="memory that goes with a whole GPU; empty: an even part of its node's"
     )
 
+    gpu_memory_mib = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="memory of a whole GPU, from which follows how MIG divides it; empty: as labelled",
+    )
+
     class Meta:
         ordering = ("name",)
         constraints: ClassVar = [
@@ -117,6 +124,13 @@ class Flavor(models.Model):
     @property
     def is_offered(self) -> bool:
         return self.accepted and not self.hidden
+
+    @property
+    def whole_gpu_mib(self) -> int:
+        """Return the MiB of a whole GPU, as decided or labelled; 0 if it is not known. By MIG strategy `single` the
+        label has a MIG device's own.
+        """
+        return self.gpu_memory_mib or (0 if "-MIG-" in self.product else self.memory_mib)
 
     @property
     def most_per_gpu(self) -> NodeShare:

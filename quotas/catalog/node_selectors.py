@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from quotas.catalog import deviceplugin
-from quotas.catalog.deviceplugin import PRODUCT_LABEL
+from quotas.catalog.node_labels import PRODUCT_LABEL, REPLICAS_LABEL, SHARING_LABEL
 from quotas.catalog.types import Identity
 
 # Labels that may distinguish two flavors of one product: how GPUs are shared, the device plugin's configuration, and
 # the GPU operator's switch between the backends.
 DISTINGUISHING_LABELS = (
-    deviceplugin.SHARING_LABEL,
+    SHARING_LABEL,
     "nvidia.com/device-plugin.config",
     "nvidia.com/gpu.deploy.device-plugin",
 )
@@ -27,7 +26,7 @@ def build(key: Identity, nodes: Sequence[Mapping[str, str]]) -> dict[str, str]:
     second flavor of the product comes or goes.
     """
     selector = {PRODUCT_LABEL: key.product}
-    shared = () if key.strategy in WHOLE_STRATEGIES else (deviceplugin.REPLICAS_LABEL,)
+    shared = () if key.strategy in WHOLE_STRATEGIES else (REPLICAS_LABEL,)
     for label in (*DISTINGUISHING_LABELS, *shared):
         values = {labels.get(label, "") for labels in nodes} - {PAUSED}
         if len(values) == 1 and "" not in values:

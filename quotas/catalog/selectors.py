@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from django.db.models import QuerySet
 
-from quotas.catalog import blocked_capacity
+from quotas.catalog import blocked_capacity, node_labels
 from quotas.catalog.models import HOLDER_PODS, Flavor, Kind, Offering, Path, Pool, Preset
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import Discovered, Identity
@@ -31,6 +31,19 @@ def names_with_known_nodes() -> set[str]:
 def known_shares(cluster: str) -> dict[str, Fraction]:
     """Return `current_shares` for `discovery.discover`: the part of a GPU that a slice of each offering is, by key."""
     return {offering.key: offering.gpu_share for offering in Offering.objects.filter(flavor__cluster=cluster)}
+
+
+def gpu_memory(cluster: str) -> dict[str, int]:
+    """Return `gpu_memory` for `discovery.discover`: the MiB of a whole GPU by model, as operators decided it for a
+    flavor, else as it was labelled on nodes that do not have MIG by strategy `single`; the least of several.
+    """
+    decided, labelled = dict[str, int](), dict[str, int]()
+    for row in Flavor.objects.filter(cluster=cluster):
+        model = node_labels.model(row.product)
+        for found, memory in ((decided, row.gpu_memory_mib), (labelled, row.whole_gpu_mib)):
+            if memory:
+                found[model] = min(memory, found.get(model, memory))
+    return labelled | decided
 
 
 def offerings() -> QuerySet[Offering]:

@@ -12,24 +12,29 @@ from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from quotas.catalog import share_settings, shortnames, versions
+from quotas.catalog import quantities, references, share_settings, shortnames, versions
 from quotas.catalog.models import Flavor, Offering, Pool, Preset
+
+MAX_GPU_MIB = 2**24
+"""16 TiB: more than any GPU has, and a column has room for it."""
 
 
 def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
     """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
 
-    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for an invalid name and for CPU
-    and memory that its nodes do not have.
+    An accepted flavor becomes a proposal again while nothing refers to it (``references``). Raises Refused
+    (wrong_phase) for that and for what comes too late, Invalid for an invalid name and for CPU and memory that its
+    nodes or GPUs do not have.
     """
     after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
     if not after:
         return flavor
-    if after.get("accepted") is False:
-        raise Refused("wrong_phase", f"{flavor.name} is offered, and may be in use.", "Hide it instead (hidden: true).")
     check_shares(flavor, after)
+    check_gpu_memory(flavor, after)
     cluster = flavor.cluster_id
     with transaction.atomic():
+        if after.get("accepted") is False:
+            _require_unused(flavor)
         before = {name: getattr(flavor, name) for name in after}
         if "name" in after:
             _rename(flavor, after["name"])
@@ -53,6 +58,30 @@ def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
     fact = share_settings.FlavorFact(flavor.name, flavor.most_per_gpu, smallest)
     if errors := share_settings.problems(fact, decided):
         raise Invalid(errors)
+
+
+def check_gpu_memory(flavor: Flavor, decided: Mapping[str, Any]) -> None:
+    """Raise Invalid if the memory of a whole GPU is less than what is labelled of it, or of a slice of it, or cannot be
+    so much.
+    """
+    memory, least = decided.get("gpu_memory_mib"), max(1, flavor.memory_mib)
+    if memory is not None and not least <= memory <= MAX_GPU_MIB:
+        words = (
+            f"By its label a GPU of {flavor.name}, or a slice of it, has {quantities.memory_text(least)}. Give that to "
+            f"{quantities.memory_text(MAX_GPU_MIB)}, or leave it empty (null) for what the label says."
+        )
+        raise Invalid({"gpu_memory_mib": [words]})
+
+
+def _require_unused(flavor: Flavor) -> None:
+    """Raise Refused (wrong_phase) if anything refers to an accepted flavor, by its name or in Kueue."""
+    found = references.to_flavor(flavor)
+    if found:
+        raise Refused(
+            "wrong_phase",
+            f"{flavor.name} cannot become a proposal again, since {' and '.join(found)} refer to it.",
+            "Hide it instead (hidden: true): nothing of it is offered then.",
+        )
 
 
 def _rename(flavor: Flavor, name: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from quotas.catalog.mig_tables import Geometry
+from quotas.catalog.mig_profiles import Geometry
 from quotas.catalog.node_shares import NodeShare
 
 Taint = tuple[str, str, str]  # key, value, effect
@@ -16,7 +16,7 @@ Taint = tuple[str, str, str]  # key, value, effect
 @dataclass(frozen=True)
 class NodeFact:
     """A node. `allocatable` and `capacity` have the GPU resources only (`nvidia.com/*`), as integers; `gives` is the
-    rest of what is allocatable.
+    rest of what is allocatable. `gpu_memory_mib` is what is known of a whole GPU of it, 0 if nothing is.
     """
 
     name: str
@@ -27,6 +27,7 @@ class NodeFact:
     ready: bool = True
     unschedulable: bool = False
     gives: NodeShare = field(default_factory=NodeShare)
+    gpu_memory_mib: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,9 @@ class Supply:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one backend supplies on one node."""
+    """What one backend supplies on one node. `withheld` is published and not offered, since the labels contradict it;
+    `is_undivided` tells that slices are missing, since it is not known how their GPU is divided.
+    """
 
     path: str
     strategy: str
@@ -115,6 +118,8 @@ class Reading:
     devices: tuple["FoundDevice", ...] = ()
     problems: tuple[str, ...] = ()
     geometry: Geometry | None = None
+    withheld: tuple[Supply, ...] = ()
+    is_undivided: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,19 @@ from quotas.costs.calendar import UTC_CALENDAR, Calendar
 from quotas.costs.rating import RatedUsage
 from quotas.costs.selectors import NO_CHARGE, Charge
 from quotas.costs.unused_time import Held
-from quotas.metering import charged_intervals, pod_times
+from quotas.metering import charged_intervals, pod_times, published_uuids
 from quotas.metering.charged_intervals import Charged
 from quotas.metering.models import UsageInterval
 
 
 @dataclass(frozen=True)
 class ChargedInterval:
-    """An interval, and its amounts rounded so that those of all intervals add up. `cost` is None without any price."""
+    """An interval, and its amounts rounded so that those of all intervals add up. `cost` is None without any price;
+    `device_uuid` as in `published_uuids`.
+    """
 
     row: UsageInterval
+    device_uuid: str
     gpu_hours: Decimal
     unpriced_gpu_hours: Decimal
     cost: Decimal | None
@@ -71,8 +74,9 @@ def of_holder(user: User, holder_id: UUID, now: datetime, calendar: Calendar = U
         _rounded([one.cost or Fraction(0) for one in found], money.MONEY_PLACES),
         strict=True,
     )
+    uuids = published_uuids.of_intervals(rows)
     intervals = [
-        ChargedInterval(row, hours, unpriced, None if one.cost is None else cost)
+        ChargedInterval(row, uuids[row.key], hours, unpriced, None if one.cost is None else cost)
         for row, one, hours, unpriced, cost in parts
     ]
     unused = unused_time.unused(_held(holder_id, charged), prices.rates, prices.lists, calendar, now)

@@ -7,18 +7,21 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from portal.core.reading import Statement
+from quotas.metering import published_uuids
 from quotas.metering.models import device_of_slot
 
 COLUMNS = 14
-INTERVALS = """
-    SELECT holder_id, slot, start, "end", gpu_share_numerator, gpu_share_denominator, count,
-           flavor, cluster, node, device_uuid, unused, uncharged, offering
-    FROM metering_usageinterval WHERE holder_id = ANY(%s) ORDER BY slot
-"""
+INTERVALS = f"""
+    SELECT usage.holder_id, usage.slot, usage.start, usage."end",
+           usage.gpu_share_numerator, usage.gpu_share_denominator, usage.count, usage.flavor, usage.cluster, usage.node,
+           {published_uuids.UUID_COLUMN} AS device_uuid, usage.unused, usage.uncharged, usage.offering
+    FROM metering_usageinterval AS usage {published_uuids.JOIN}
+    WHERE usage.holder_id = ANY(%s) ORDER BY usage.slot
+"""  # noqa: S608 (built from constants)
 
 
 class HeldInterval(NamedTuple):
-    """A usage interval, with the fields of `UsageInterval` of the same names."""
+    """A usage interval, with the fields of `UsageInterval` of the same names; `device_uuid` as `published_uuids`."""
 
     holder_id: UUID
     slot: str

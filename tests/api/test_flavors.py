@@ -1,14 +1,24 @@
 """Flavors are proposed by discovery and decided by operators."""
 
+from fractions import Fraction
+from io import StringIO
+
 import pytest
+from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
+from allocations.models import MirrorObject
+from allocations.reconcile.inventory import reconcile_inventory
 from portal.clusters.models import Cluster
+from portal.core import clock
+from portal.core.models import AuditEntry
 from portal.tenants.models import PlatformRole
 from quotas.catalog import selectors
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Flavor
+from quotas.catalog.models import Flavor, Node, Offering
 from quotas.catalog.sync import sync
+from quotas.catalog.types import NodeFact
+from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.gpu_facts import plugin_node
 from tests.support.people import client, person
@@ -73,7 +83,7 @@ def test_a_proposal_takes_another_name_with_all_that_hangs_on_it(operator, propo
     ("name", "decision", "status", "words"),
     [
         ("l40s", {"name": "other"}, 409, "accepted under that name"),
-        ("l40s", {"accepted": False}, 409, "Hide it instead"),
+        ("l40s", {"accepted": False}, 409, "1 limit and 1 quota change refer to it"),
         ("t4", {"name": "l40s"}, 400, "There is a flavor l40s already."),
         ("t4", {"name": "A B"}, 400, "Lower-case letters"),
         ("t4", {"start_deadline_s": 0}, 400, "greater than or equal to 1"),
@@ -166,3 +176,71 @@ def test_an_operator_hides_one_offering_of_a_flavor_and_brings_it_back(operator)
     back = operator.put(url, {"hidden": False}, format="json", headers={"If-Match": made["ETag"]})
     assert back.json()["hidden"] is False
     assert operator.get("/api/v1/offerings/h100/none").status_code == 404
+
+
+def test_an_accepted_flavor_to_which_nothing_refers_becomes_a_proposal_again(operator, proposed):
+    decide(operator, "t4", accepted=True)
+    answer = decide(operator, "t4", accepted=False)
+    assert (answer.status_code, answer.json()["state"]) == (200, "proposed")
+    assert "t4" not in offered(operator)
+    entry = AuditEntry.objects.filter(action="flavor.configure").latest("pk")
+    assert (entry.target, entry.before, entry.after) == ("t4", {"accepted": True}, {"accepted": False})
+
+
+@pytest.fixture
+def sliced(proposed) -> Cluster:
+    """Create nodes with MIG by strategy single, of a GPU that no table lists."""
+    node = plugin_node("x-0", "NVIDIA-X100-MIG-2g.48gb", {"nvidia.com/gpu": 6}, "49152", gpu_count="6")
+    publish(node)
+    reconcile_inventory(proposed.slug)
+    return proposed
+
+
+def publish(node: NodeFact) -> None:
+    facts = {
+        "labels": dict(node.labels),
+        "allocatable": dict(node.allocatable),
+        "capacity": dict(node.capacity),
+        "taints": [list(taint) for taint in node.taints],
+        "ready": True,
+        "unschedulable": False,
+    }
+    seen = {"uid": node.name, "resource_version": 1, "facts": facts, "seen_at": clock.now()}
+    MirrorObject.objects.create(cluster_id=LOCAL, kind="Node", name=node.name, **seen)
+
+
+def test_how_a_gpu_is_divided_that_no_table_lists_is_set_and_audited(operator, sliced):
+    assert "how NVIDIA-X100 is divided is not known" in Node.objects.get(name="x-0").problem
+    assert operator.get("/api/v1/flavors/x100").json()["gpu_memory"] is None
+
+    assert decide(operator, "x100", gpu_memory="192Gi", accepted=True).json()["gpu_memory"] == "192Gi"
+    reconcile_inventory(sliced.slug)
+    (row,) = [one for one in operator.get("/api/v1/offerings").json()["results"] if one["flavor"]["name"] == "x100"]
+    assert (row["id"], row["gpu_share"], Node.objects.get(name="x-0").problem) == ("x100/mig-2g.48gb", "1/3", "")
+    entry = AuditEntry.objects.filter(action="flavor.configure").latest("pk")
+    assert (entry.before, entry.after) == (
+        {"accepted": False, "gpu_memory_mib": None},
+        {"accepted": True, "gpu_memory_mib": 196_608},
+    )
+
+
+def test_it_counts_for_the_other_slices_of_the_model_too(operator, sliced):
+    decide(operator, "x100", gpu_memory="192Gi")
+    publish(plugin_node("x-1", "NVIDIA-X100-MIG-1g.24gb", {"nvidia.com/gpu": 7}, "24576", gpu_count="7"))
+    reconcile_inventory(sliced.slug)
+    assert Offering.objects.get(profile="1g.24gb").gpu_share == Fraction(1, 7)
+
+
+@pytest.mark.parametrize("amount", ["47Gi", "17Ti", "0", "much", "9E"])
+def test_a_memory_that_cannot_be_is_refused_at_its_field(operator, sliced, amount):
+    answer = decide(operator, "x100", gpu_memory=amount)
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["gpu_memory"])
+    assert Flavor.objects.get(name="x100").gpu_memory_mib is None
+
+
+def test_the_command_that_accepts_flavors_sets_it_too(sliced):
+    call_command("accept_flavors", "x100", "--gpu-memory", "192Gi", stdout=StringIO())
+    flavor = Flavor.objects.get(name="x100")
+    assert (flavor.accepted, flavor.gpu_memory_mib) == (True, 196_608)
+    with pytest.raises(CommandError, match="Give that to 16Ti"):
+        call_command("accept_flavors", "x100", "--gpu-memory", "1Gi")

@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.models import MirrorObject, UsageChange
 from allocations.reconcile import usage_changes
 from allocations.reconcile.changed_usage import reconcile_usage
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
+from allocations.requests import services
 from portal.core.models import WorkItem
-from quotas.catalog.models import Flavor, Node, PoolUse
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Flavor, Node, Pool, PoolUse
 from quotas.catalog.node_shares import NodeShare
+from quotas.limits import services as limits
 from tests.support.claims import facts
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -237,3 +241,29 @@ def test_a_pod_that_asks_for_an_impossible_number_of_gpus_does_not_keep_its_node
     assert Node.objects.get(name="l40s-0").foreign == {"l40s/gpu": 1_000_000}
     reconcile_inventory(LOCAL)
     assert use() == counted_by_node
+
+
+def test_a_gpu_of_a_hold_whose_node_is_another_flavors_now_is_not_free_there(project: Project, member: User) -> None:
+    """The lease counts in the pool in which it was admitted."""
+    limits.set_limit("test", project.team, Pool.objects.get(key="l40s/gpu"), 8)
+    row = services.request(
+        member, AllocationRequest.from_json({"project": project.slug, "offering": "l40s/whole", "count": 2, "hours": 1})
+    )
+    labels = {"gpu-portal.io/allocation": row.name}
+    of_hold = pod("train", "l40s-0", 4, gpus=2)
+    of_hold["metadata"] |= {"namespace": project.namespace, "labels": labels}
+    watch([of_hold])
+    reconcile_usage(LOCAL)
+    assert PoolUse.objects.get(pool__key="l40s/gpu").foreign == 0
+
+    relabelled = node_of(replace(plugin_node("l40s-0", "NVIDIA-L40"), gives=H100))
+    relabelled["metadata"]["resourceVersion"] = "20"
+    watch([relabelled])
+    reconcile_inventory(LOCAL)
+    use_of_other = PoolUse.objects.get(pool__key="l40/gpu")
+    assert (use_of_other.total, use_of_other.foreign) == (4, 2)
+
+    by_discovery = use()
+    watch([{**of_hold, "metadata": {**of_hold["metadata"], "resourceVersion": "30"}, "status": {"phase": "Pending"}}])
+    reconcile_usage(LOCAL)
+    assert use() == by_discovery

@@ -11,7 +11,7 @@ from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
 from portal.tenants.models import Role
-from quotas.catalog.models import Device, Flavor, Node, Pool
+from quotas.catalog.models import Device, Flavor, Node, Pool, PoolUse
 from quotas.catalog.sync import sync
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
@@ -253,3 +253,12 @@ def test_home_needs_the_same_queries_for_many_teams_nodes_and_allocations(role, 
     browser = browser_of(user)
     assert_constant(lambda: browser.get("/"), lambda: grow(user if role == "lead" else None, project), at_most)
     assert MirrorObject.objects.filter(kind="Workload").count() == 9
+
+
+def test_a_hold_on_a_node_that_is_gone_is_the_first_of_what_is_not_usable(operator, project, member):
+    held(requested(member, project, count=2))
+    PoolUse.objects.filter(pool__key="l40s/gpu").update(total=0)
+    page = home(operator)
+    assert 'value="100" aria-label="l40s/gpu in use"' in page
+    assert "2 held, 0 usable" in section(page, "Fleet use")
+    assert section(page, "Not usable").startswith(">Not usable 1 l40s/gpu 2 held, 0 usable: a node or GPU")

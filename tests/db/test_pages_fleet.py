@@ -213,3 +213,42 @@ def test_as_many_queries_for_many_nodes_and_holders_as_for_few(operator, address
         )
 
     assert_constant(lambda: browser.get(address), grow, at_most=20)
+
+
+def group(page, node, resource):
+    """Return the part of a node that is about a resource: its count, and its tiles."""
+    of_node = page[page.index(f">{node}</a>") :].partition("</li>\n          ")[0]
+    return of_node[of_node.index(f"<code>{resource}</code>") :].partition("</ul>")[0]
+
+
+def test_mig_devices_of_a_profile_are_one_tile_with_their_count(operator):
+    """Nobody knows which of them are on one GPU."""
+    pod("worker", {"nvidia.com/mig-1g.10gb": 4}, node="a100-0", namespace="elsewhere")
+    page = shown(operator, "/fleet?node=a100-0")
+    of_profile = group(page, "a100-0", "mig-1g.10gb")
+    assert "4 of 16 in use" in of_profile
+    assert of_profile.count('class="gpu"') == 1
+    assert '<rect x="0.00%" width="25.00%"' in of_profile
+    assert "0 of 8 in use" in group(page, "a100-0", "mig-3g.40gb")
+
+
+def test_shares_are_drawn_on_their_gpus(operator):
+    pod("worker", {"nvidia.com/gpu.shared": 5}, node="t4-0", namespace="elsewhere")
+    of_shares = group(shown(operator, "/fleet?node=t4-0"), "t4-0", "gpu.shared")
+    assert "5 of 16 in use" in of_shares
+    assert of_shares.count('class="gpu"') == 4
+    assert of_shares.count('<rect x="0.00%" width="100.00%"') == 1
+    assert of_shares.count('<rect x="0.00%" width="25.00%"') == 1
+
+
+def test_very_many_units_are_one_tile(operator):
+    row = MirrorObject.objects.get(kind="Node", name="l40s-0")
+    MirrorObject.objects.filter(pk=row.pk).update(facts={**row.facts, "capacity": {"nvidia.com/gpu": 16_384}})
+    of_gpus = group(shown(operator, "/fleet?node=l40s-0"), "l40s-0", "gpu")
+    assert "0 of 16384 in use" in of_gpus
+    assert of_gpus.count('class="gpu"') == 1
+
+
+def test_a_node_says_how_many_units_of_a_resource_are_in_use(operator):
+    pod("worker", {"nvidia.com/mig-1g.10gb": 4}, node="a100-0", namespace="elsewhere")
+    assert '<td data-label="In use" class="number">4</td>' in shown(operator, "/fleet/nodes/local/a100-0")

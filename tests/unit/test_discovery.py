@@ -198,7 +198,8 @@ def test_mig_by_strategy_single_is_named_by_the_product_label():
 def test_other_resources_of_nvidia_are_no_gpus():
     found = discover([plugin_node(amounts={"nvidia.com/gpu": 1, "nvidia.com/hostdev": 8})], [])
     assert [pool.key for pool in found.pools] == ["l40s/gpu"]
-    assert discover([plugin_node(amounts={"nvidia.com/hostdev": 8})], []).nodes == ()
+    network = replace(plugin_node(amounts={"nvidia.com/hostdev": 8}), labels={})
+    assert discover([network], []).nodes == ()
 
 
 def test_a_thousand_shares_are_read_as_kubernetes_writes_them():

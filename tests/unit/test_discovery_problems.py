@@ -89,7 +89,9 @@ def test_only_the_newest_complete_generation_counts():
 
 def test_slices_of_other_drivers_are_ignored():
     other = replace(slices_of("h100-0", gpu(0)), driver="other.example.com")
-    assert discover([dra_node()], [other]).nodes == ()
+    found = discover([dra_node()], [other])
+    assert found.offerings == ()
+    assert "neither the device plugin nor the DRA driver publishes any" in problems(found)[0][1]
 
 
 @pytest.mark.parametrize(
@@ -144,3 +146,19 @@ def test_shares_without_a_number_are_a_problem():
     found = discover([dra_node()], [slices_of("h100-0", shareable)])
     assert found.offerings == ()
     assert "consumableShares" in problems(found)[0][1]
+
+
+def labelled(count: str, *devices: DeviceFact) -> Discovered:
+    node = replace(dra_node(), labels={**dra_node().labels, "nvidia.com/gpu.count": count})
+    return discover([node], [slices_of("h100-0", *devices)])
+
+
+@pytest.mark.parametrize("devices", [(gpu(0), gpu(1)), (*divisible_gpu(0), *divisible_gpu(1))], ids=["whole", "mig"])
+def test_another_number_of_gpus_by_dra_than_the_label_says_is_a_problem(devices):
+    assert problems(labelled("2", *devices)) == ()
+    assert "publishes 2 GPUs here, but the label nvidia.com/gpu.count is 8" in problems(labelled("8", *devices))[0][1]
+
+
+def test_two_devices_of_one_uuid_are_a_problem():
+    twin = replace(gpu(1), attributes=gpu(0).attributes)
+    assert "publishes GPU-0 as 2 devices" in problems(labelled("2", gpu(0), twin))[0][1]

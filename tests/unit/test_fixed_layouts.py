@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotas.catalog import fixed_layouts, layouts
+from quotas.catalog import label_agreement, layouts
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.mig_tables import TABLES
 from quotas.catalog.types import NodeFact
@@ -184,15 +184,16 @@ def test_the_part_of_the_memory_stays_as_it_is():
     ("product", "count", "gpus"),
     [
         (A100, "8", 8),
-        (A100, "", 0),
+        (A100, "", None),
         (f"{A100}-MIG-2g.20gb", "24", 8),
         (f"{A100}-MIG-2g.20gb-SHARED", "23", 8),
         (f"{A100}-MIG-1g.10gb.me", "8", 8),
-        (f"{A100}-MIG-1g.11gb", "8", 0),
-        (f"{A100}-MIG-INVALID", "0", 0),
-        ("NVIDIA-X900-MIG-1g.10gb", "7", 0),
+        (f"{A100}-MIG-1g.11gb", "8", None),
+        (f"{A100}-MIG-INVALID", "0", None),
+        ("NVIDIA-X900-MIG-1g.10gb", "7", None),
+        ("NVIDIA-X900-MIG-7g.80gb", "2", 2),
     ],
 )
-def test_the_physical_gpus_of_a_node_are_as_many_as_its_labels_say(product: str, count: str, gpus: int):
+def test_the_physical_gpus_of_a_node_are_as_many_as_its_labels_say(product: str, count: str, gpus: int | None):
     labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count, "nvidia.com/gpu.memory": "19968"}
-    assert fixed_layouts.physical_gpus(labels) == gpus
+    assert label_agreement.physical_gpus(labels) == gpus

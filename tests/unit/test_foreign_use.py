@@ -63,3 +63,10 @@ def test_a_sick_device_that_somebody_has_takes_nothing_from_the_healthy_ones() -
     found = discover([dra_node()], [slices_of("h100-0", gpu(0), sick)])
     assert found.pools[0].total == 1
     assert foreign_use(Snapshot([claim("h100-0", "gpu-1")]), found, ()) == {}
+
+
+@pytest.mark.parametrize(("flavor", "foreign"), [("h100", {}), ("a100", {"h100-0": {"h100/gpu": 2}})])
+def test_what_is_held_of_another_flavor_is_foreign_in_the_pool_that_it_is_in_now(flavor: str, foreign: Any) -> None:
+    view = Snapshot([replace(claim("h100-0", "gpu-0"), allocation="train"), claim("h100-0", "gpu-1")])
+    flavors = dict.fromkeys(("elsewhere/train", "claim-gpu-1"), flavor)
+    assert foreign_use(view, PLAIN, {"claim-gpu-1"}, flavors) == foreign

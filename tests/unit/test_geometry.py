@@ -7,9 +7,11 @@ import pytest
 from quotas.catalog.geometry import (
     SEVEN_SLICES,
     Slices,
+    UnknownDivision,
     compute_slices,
     gpu_share,
     gpu_slices,
+    instances_per_gpu,
     profile_of_resource,
     profile_slices,
 )
@@ -64,8 +66,37 @@ def test_a3000_is_no_a30():
     assert gpu_slices("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition") == FOUR_SLICES
 
 
-def test_without_the_gpus_memory_a_profile_takes_memory_as_compute():
-    assert profile_slices(UNLISTED, "2g.20gb") == Slices(2, 2)
+def test_without_table_and_memory_only_a_profile_of_all_compute_slices_is_known():
+    assert profile_slices(UNLISTED, "7g.80gb") == SEVEN_SLICES
+    with pytest.raises(UnknownDivision, match="how NVIDIA-X100 is divided is not known"):
+        profile_slices(UNLISTED, "2g.20gb")
+
+
+@pytest.mark.parametrize(
+    ("product", "profile", "instances"),
+    [
+        ("NVIDIA-B300-SXM6-AC-MIG-1g.67gb", "1g.67gb", 4),
+        ("NVIDIA-B300-SXM6-AC-MIG-1g.34gb", "1g.34gb", 7),
+        ("NVIDIA-GB300-MIG-4g.139gb", "4g.139gb", 1),
+        ("NVIDIA-H20-MIG-1g.24gb", "1g.24gb", 4),
+        ("NVIDIA-A800-SXM4-80GB-MIG-1g.20gb", "1g.20gb", 4),
+        ("NVIDIA-A800-SXM4-40GB-MIG-1g.10gb", "1g.10gb", 4),
+        ("NVIDIA-H800-MIG-1g.10gb", "1g.10gb", 7),
+        ("NVIDIA-GH200-480GB-MIG-1g.24gb", "1g.24gb", 4),
+        ("NVIDIA-GH200-144G-HBM3e-MIG-2g.36gb", "2g.36gb", 3),
+        ("NVIDIA-GB200-MIG-1g.24gb", "1g.24gb", 7),
+        ("NVIDIA-GB200-MIG-1g.23gb", "1g.23gb", 7),
+    ],
+)
+def test_twins_and_later_gpus_have_as_many_instances_as_nvidias_mig_manager_makes(product, profile, instances):
+    """Source: NVIDIA/mig-parted v0.15.0, deployments/systemd/config-default.yaml. No label has the GPU's memory."""
+    assert instances_per_gpu(product, profile) == instances
+
+
+@pytest.mark.parametrize("product", ["NVIDIA-A100-MIG-1g.10gb", "NVIDIA-H20-3e-MIG-1g.18gb", "NVIDIA-X100-MIG-1g.9gb"])
+def test_a_profile_that_two_editions_divide_differently_is_not_guessed(product):
+    with pytest.raises(UnknownDivision):
+        profile_slices(product, product.partition("-MIG-")[2])
 
 
 @pytest.mark.parametrize(

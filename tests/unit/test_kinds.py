@@ -12,6 +12,7 @@ from allocations.cluster.kinds import KINDS, is_ours, observe
 from allocations.cluster.projectors import devices
 from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.objects import Ref
+from allocations.domain.observed_facts import node_facts
 from allocations.reconcile.engine.apply import name_conflict
 
 GPU = "nvidia.com/gpu"
@@ -267,3 +268,15 @@ def test_what_is_in_the_way_is_named_with_what_would_help_and_what_the_api_serve
     assert "A ResourceClaim named a in vision-train is in the way" in told.message
     assert "Delete it or give it another name" in told.message
     assert told.message.endswith("spec: field is immutable")
+
+
+@pytest.mark.parametrize("time", [{}, {"lastTransitionTime": None}], ids=["absent", "null"])
+def test_a_node_whose_condition_has_no_time_is_read(time: dict[str, Any]) -> None:
+    """Go writes a time that was never set as null."""
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", **time}
+    status = {"capacity": {GPU: "4"}, "allocatable": {GPU: "4"}, "conditions": [condition]}
+    raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": {}, "status": status}
+    seen = observe(KINDS["Node"], raw, at=datetime(2026, 11, 2, tzinfo=UTC), live=True)
+    assert seen is not None
+    found = node_facts(seen)
+    assert (found["ready"], found["conditions"]["Ready"]["at"]) == (True, "")

@@ -119,3 +119,11 @@ def test_a_start_that_failed_names_what_the_scheduler_found_missing(said: str, s
 
 def test_a_start_that_was_refused_names_no_node() -> None:
     assert failed_start("start_refused", "Insufficient cpu") == "The cluster refused what would hold it"
+
+
+def test_gpus_that_no_node_publishes_any_more_are_not_said_to_be_ready() -> None:
+    held = replace(NOTHING, held=True, listed=True, lease=ADMITTED)
+    assert derive(held).message == "Your GPUs are ready."
+    verdict = derive(replace(held, unpublished="gpu-1 of node h100-0"))
+    assert verdict[:2] == (Phase.ACTIVE, "device_not_published")
+    assert verdict.message.startswith("No node publishes gpu-1 of node h100-0 any more, so pods may not start on it.")

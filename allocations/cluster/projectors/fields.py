@@ -17,9 +17,11 @@ def whole(amount: str | int) -> int:
     return int(quantities.value(str(amount)))
 
 
-def iso_time(timestamp: str) -> str:
-    """Return a timestamp of the API server in the form that Python writes; "" for ""."""
-    return timestamp.replace("Z", "+00:00")
+def iso_time(timestamp: str | None) -> str:
+    """Return a timestamp of the API server in the form that Python writes; "" for "" and for null, which is how Go
+    writes a time that was never set.
+    """
+    return (timestamp or "").replace("Z", "+00:00")
 
 
 def created_at(raw: Raw) -> str:

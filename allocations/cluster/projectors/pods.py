@@ -5,7 +5,7 @@ from allocations.cluster.projectors.fields import Raw, conditions, controller_ki
 from allocations.cluster.projectors.pod_requests import gpu_requests, node_requests
 from allocations.domain.objects import FINISHED
 from allocations.domain.observed_facts import PodFacts
-from quotas.catalog.discovery import GPU_TAINT
+from quotas.catalog.node_readings import GPU_TAINT
 
 
 def pod(raw: Raw) -> PodFacts | None:

@@ -82,6 +82,7 @@ def assess(
         missing=_missing(spec, the_lease),
         held=bool(held),
         listed=listed,
+        unpublished=intent.unpublished,
         claim_deleted=backend.is_claim_deleted(spec, snapshot),
         leaving_until=evict_at,
         start_by=None if backend.quota(spec) else start_by,

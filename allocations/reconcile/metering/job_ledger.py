@@ -40,7 +40,7 @@ from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
-METERED = ("slot", "source_start")
+METERED = ("slot", "source_start", "flavor")
 
 
 def concerns(new: Observation, old: MirrorObject | None) -> bool:
@@ -108,8 +108,10 @@ def _queued(cluster: str, jobs: Collection[tuple[str, str]]) -> set[tuple[str, s
     return {one for one in jobs if one[1] in found}
 
 
-def metered(cluster: str) -> set[str]:
-    """Return the uids of the pods and claims of a cluster that are charged now; their use is not foreign use."""
+def metered(cluster: str) -> dict[str, str]:
+    """Return the uids of the pods and claims of a cluster that are charged now, each with the flavor that it is charged
+    for; their use of that is not foreign use.
+    """
     rows, columns = part_of_metered(cluster)
     return metered_of(cluster, rows.values_list(*columns))
 
@@ -121,11 +123,12 @@ def part_of_metered(cluster: str, nodes: Collection[str] | None = None) -> Colum
     return Columns(rows.filter(is_use) if nodes is None else rows.filter(is_use, node__in=nodes), METERED)
 
 
-def metered_of(cluster: str, values: Iterable[Sequence[Any]]) -> set[str]:
-    """Return the uids of the pods and claims from what was read of ``part_of_metered``."""
+def metered_of(cluster: str, values: Iterable[Sequence[Any]]) -> dict[str, str]:
+    """Return the uids of the pods and claims with their flavors from what was read of ``part_of_metered``."""
     pods = uses.pod_slot_prefix(cluster)
     return {
-        slot.removeprefix(pods).partition("/")[0] if slot.startswith(pods) else source["uid"] for slot, source in values
+        slot.removeprefix(pods).partition("/")[0] if slot.startswith(pods) else source["uid"]: flavor
+        for slot, source, flavor in values
     }
 
 

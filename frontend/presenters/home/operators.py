@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
@@ -24,7 +25,9 @@ FIRST = 5
 
 @dataclass(frozen=True)
 class PoolLine:
-    """A pool of a flavor. ``meter`` is what is held and used without an allocation, in per cent of the total."""
+    """A pool of a flavor. ``meter`` is what is held and used without an allocation, in per cent of the total; all of it
+    if that is more than there is, and then ``is_over``.
+    """
 
     flavor: str
     pool: str
@@ -35,12 +38,13 @@ class PoolLine:
     blocked: int
     left: str
     meter: int
+    is_over: bool
     free: str
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that cannot be used, its page, and why with what would help."""
+    """Something that cannot be used, or of which more is held than there is, its page, and why with what would help."""
 
     name: str
     url: str
@@ -49,7 +53,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Operations:
-    """``faulty`` is how many nodes and GPUs cannot be used, ``drift`` how many of Kueue's ``objects`` differ."""
+    """``faults`` are the first of what cannot be used, ``drift`` is how many of Kueue's ``objects`` differ."""
 
     pools: Sequence[PoolLine]
     waiting: Sequence[WaitingLine]
@@ -82,14 +86,16 @@ def operations(user: User, capacity: Fleet, usage: CurrentUsage) -> Operations:
     """
     teams = access.for_platform(user, access.visible_teams(user))
     queued, found, kueue = waiting.of_teams(teams, FIRST), faults.current(FIRST), kueue_state.objects(user)
-    shown = list(_faults(found))[:FIRST]
+    pools = [_pool(one) for one in pool_use.of_fleet(capacity, usage)]
+    over = [_more_held(line) for line in pools if line.is_over]
+    shown = [*over, *_faults(found)][:FIRST]
     return Operations(
-        pools=[_pool(one) for one in pool_use.of_fleet(capacity, usage)],
+        pools=pools,
         waiting=waiting_lines(queued.first),
         waiting_by_team=queued.by_team,
         waiting_more=queued.total - len(queued.first),
         faults=shown,
-        faults_more=found.node_count + found.device_count - len(shown),
+        faults_more=len(over) + found.node_count + found.device_count - len(shown),
         proposed=[
             (name, nodes, reverse("admin:catalog_flavor_change", args=[pk])) for pk, name, nodes in found.proposed
         ],
@@ -111,9 +117,19 @@ def _pool(one: PoolUse) -> PoolLine:
         unmanaged=one.unmanaged,
         blocked=one.blocked,
         left=text(one.left),
-        meter=min(100, round(100 * used / one.total)) if one.total else 0,
+        meter=min(100, round(100 * used / one.total)) if one.total else 100 if used else 0,
+        is_over=one.held > one.total,
         free=f"{one.free_slices} × {one.offering}",
     )
+
+
+def _more_held(line: PoolLine) -> Fault:
+    url = f"{reverse('fleet')}?{urlencode({'flavor': line.flavor})}"
+    sentence = (
+        f"{line.held} held, {line.total} usable: a node or GPU of these holds is gone, or takes no pods. They stay "
+        "charged until they are released."
+    )
+    return Fault(line.pool, url, sentence)
 
 
 def _faults(found: Faults) -> Iterable[Fault]:

@@ -14,7 +14,7 @@ from quotas.costs.holder_costs import ChargedInterval, HolderCosts, UnusedAmount
 from quotas.metering.models import UsageInterval
 
 COPIED = (
-    *("offering", "flavor", "kind", "count", "cluster", "node", "device", "device_uuid"),
+    *("offering", "flavor", "kind", "count", "cluster", "node", "device"),
     *("department", "team", "project", "member", "namespace", "labels"),
     *("start", "end", "estimated_start", "estimated_end", "unused", "overtime", "recorded_at"),
 )
@@ -40,7 +40,7 @@ class IntervalOut(serializers.Serializer):
     cluster = serializers.CharField()
     node = serializers.CharField(help_text="Empty where Kubernetes does not say.")
     device = serializers.CharField(help_text="Empty where Kubernetes does not say.")
-    device_uuid = serializers.CharField()
+    device_uuid = serializers.CharField(help_text="As published now while it is held, else as when the hold began.")
     department = serializers.CharField()
     team = serializers.CharField()
     project = serializers.CharField()
@@ -114,6 +114,7 @@ def _row(one: ChargedInterval, row: UsageInterval) -> dict[str, Any]:
     return {
         "id": str(row.key),
         **{name: getattr(row, f"{name}_id" if name == "cluster" else name) for name in COPIED},
+        "device_uuid": one.device_uuid,
         "gpu_share": f"{row.gpu_share_numerator}/{row.gpu_share_denominator}",
         "charged": not row.uncharged,
         "gpu_hours": str(one.gpu_hours),

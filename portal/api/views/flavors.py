@@ -24,7 +24,11 @@ from quotas.catalog import decisions, quantities
 from quotas.catalog.models import Flavor, Offering
 
 MAX_DEADLINE_S = 86_400
-AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memory_per_gpu"}
+AMOUNTS = {
+    "cpu_millicores_per_gpu": "cpu_per_gpu",
+    "memory_mib_per_gpu": "memory_per_gpu",
+    "gpu_memory_mib": "gpu_memory",
+}
 """Fields that a flavor stores as a number, by the name under which REST reads and writes them as a quantity."""
 
 
@@ -33,6 +37,7 @@ class FlavorOut(serializers.ModelSerializer):
     state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
     cpu_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
     memory_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
+    gpu_memory = serializers.SerializerMethodField(help_text="Of a whole GPU, as set; null: as labelled.")
     node_share = serializers.SerializerMethodField(
         help_text="CPU, memory and pods that come with a whole GPU; null if unknown."
     )
@@ -46,7 +51,7 @@ class FlavorOut(serializers.ModelSerializer):
             *("name", "cluster", "product", "architecture", "memory_mib", "compute_capability", "path", "strategy"),
             *("partitionable", "geometry", "node_selector", "tolerations", "state"),
             *(name for name in Flavor.DECIDED if name not in AMOUNTS),
-            *("cpu_per_gpu", "memory_per_gpu", "node_share", "node_share_max"),
+            *("cpu_per_gpu", "memory_per_gpu", "gpu_memory", "node_share", "node_share_max"),
         )
 
     def get_cpu_per_gpu(self, flavor: Flavor) -> str | None:
@@ -56,6 +61,9 @@ class FlavorOut(serializers.ModelSerializer):
     def get_memory_per_gpu(self, flavor: Flavor) -> str | None:
         decided = flavor.memory_mib_per_gpu
         return None if decided is None else quantities.memory_text(decided)
+
+    def get_gpu_memory(self, flavor: Flavor) -> str | None:
+        return None if flavor.gpu_memory_mib is None else quantities.memory_text(flavor.gpu_memory_mib)
 
     @extend_schema_field(NodeShareOut(allow_null=True))
     def get_node_share(self, flavor: Flavor) -> dict[str, Any] | None:
@@ -73,7 +81,9 @@ class FlavorDecision(Body):
     """A change of a flavor; omitted fields stay unchanged."""
 
     name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
-    accepted = Boolean(required=False, help_text="true offers a proposal. Cannot be undone.")
+    accepted = Boolean(
+        required=False, help_text="true offers a proposal; false undoes that while nothing refers to it."
+    )
     hidden = Boolean(required=False, help_text="A hidden flavor is not offered; allocations of it continue.")
     title = Text(required=False, allow_blank=True, max_length=100, help_text="Shown instead of the product name.")
     group = Text(required=False, allow_blank=True, max_length=63, help_text="Heading in the catalogue.")
@@ -96,6 +106,13 @@ class FlavorDecision(Body):
         required=False,
         allow_null=True,
         help_text="Memory that comes with a whole GPU, such as 250Gi; null: an even part of the smallest node.",
+    )
+    gpu_memory = Quantity(
+        quantities.mib,
+        source="gpu_memory_mib",
+        required=False,
+        allow_null=True,
+        help_text="Memory of a whole GPU, such as 192Gi, from which follows how MIG divides it; null: as labelled.",
     )
 
 

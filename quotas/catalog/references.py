@@ -1,0 +1,44 @@
+"""What refers to a flavor, so that it has to stay accepted: limits, also past ones, presets and allocations.
+
+Prices and costs of capacity do not count: a proposal may have them, and keeps its name while it has a price.
+"""
+
+from collections import Counter
+
+from django.db.models import PROTECT, ManyToOneRel, Model
+
+from quotas.catalog.models import Flavor, Preset
+
+OBSERVED, COSTS = "catalog", "costs"
+"""Apps whose rows do not count: what discovery found of a flavor, but presets, and what its capacity costs."""
+
+
+def to_flavor(flavor: Flavor) -> list[str]:
+    """Return how many rows of each kind refer to the flavor, its pools or offerings, such as ``2 limits``.
+
+    They are locked until the transaction ends, so that no row that refers to them is being added meanwhile.
+    """
+    found: Counter[type[Model]] = Counter()
+    parts = (Flavor.objects.filter(pk=flavor.pk), flavor.pools.order_by(), flavor.offerings.order_by())
+    for rows in parts:
+        keys = list(rows.select_for_update().values_list("pk", flat=True))
+        for relation in _relations(rows.model):
+            model = relation.related_model
+            found[model] += model._default_manager.filter(**{f"{relation.field.name}__in": keys}).count()
+    return [_words(model, number) for model, number in found.items() if number]
+
+
+def _relations(model: type[Model]) -> list[ManyToOneRel]:
+    """Return the relations that keep a row from being deleted, also those without a name on this side."""
+    every = model._meta.get_fields(include_hidden=True)
+    protected = [one for one in every if isinstance(one, ManyToOneRel) and one.on_delete is PROTECT]
+    return [
+        one
+        for one in protected
+        if one.related_model is Preset or one.related_model._meta.app_label not in (OBSERVED, COSTS)
+    ]
+
+
+def _words(model: type[Model], number: int) -> str:
+    names = model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural
+    return f"{number} {names}"
