@@ -101,7 +101,9 @@ class ConditionLine:
 
 
 def tiles(found: Iterable[FleetNode], teams: Sequence[str]) -> Fleet:
-    """Return the nodes as tiles, and the swatches of the teams on them. ``teams`` are the slugs of all, in order."""
+    """Return the nodes as tiles, and the swatches of the teams on them. ``teams`` are the slugs of all, the
+    oldest first, so that a new one changes no colour.
+    """
     swatches = {team: _swatch(team, number) for number, team in enumerate(teams)}
     nodes = [_node(one, swatches) for one in found]
     groups = (group for node in nodes for group in node.groups)

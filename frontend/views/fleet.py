@@ -34,7 +34,7 @@ def fleet(request: PageRequest) -> HttpResponse:
     if given["state"] == NOT_OFFERED:
         rows = rows.filter(flavor=None)
     found = paged(request, rows, "page", PAGE_SIZE)
-    teams = list(Team.objects.order_by("slug").values_list("slug", flat=True))
+    teams = list(Team.objects.order_by("pk").values_list("slug", flat=True))
     drawn = shown.tiles(fleet_nodes.with_gpus(request.user, list(found)), teams)
     current = digest_of(drawn, found.of)
     if same := unchanged(request, current):

@@ -7,6 +7,7 @@ import pytest
 
 from allocations.models import MirrorObject
 from portal.core import clock
+from portal.tenants import services
 from portal.tenants.models import Project, Team
 from quotas.catalog.models import Node
 from quotas.metering import foreign
@@ -104,6 +105,14 @@ def test_two_teams_have_different_colours_and_the_legend_names_both(operator):
     legend = page[page.index('class="legend"') : page.index("</ul>", page.index('class="legend"'))]
     assert "vision" in legend
     assert "language" in legend
+
+
+def test_a_new_team_changes_no_colour(operator, team):
+    hold("gpu-0")
+    words = "gpu-0: vision / vision-train, ada"
+    before = tile(shown(operator), words)
+    services.create_team(team.department, "a-first-by-name", "First by name")
+    assert tile(shown(operator), words) == before
 
 
 def test_a_gpu_that_cannot_be_used_is_hatched_and_says_so(operator):
