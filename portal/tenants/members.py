@@ -86,7 +86,9 @@ def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Mem
     with transaction.atomic():
         if lock is not None:
             lock_leads(team)  # before the row, in the order in which all who change a role do
-            lock(membership)
+            membership = lock(membership)
+        if membership.role == role:
+            return membership
         if not person.is_active:
             raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
         if role != Role.LEAD:

@@ -110,9 +110,9 @@ def test_every_operation_with_a_parameter_in_its_path_may_be_404():
     assert [path for path, _, operation in operations() if "{" in path and not reasons(operation, 404)] == []
 
 
-def test_every_put_requires_if_match_and_tells_the_new_version():
+def test_every_put_and_patch_requires_if_match_and_tells_the_new_version():
     for path, method, operation in operations():
-        if method == "put":
+        if method in ("put", "patch"):
             headers = {each["name"]: each["required"] for each in operation["parameters"] if each["in"] == "header"}
             assert headers == {"If-Match": True}, path
             assert (reasons(operation, 412), reasons(operation, 428)) == ({"if_match_stale"}, {"if_match_missing"})
@@ -212,9 +212,9 @@ def open_objects(part: Any, place: str) -> Iterator[str]:
 def test_every_member_of_an_answer_is_required():
     optional = {"dimension", "limit", "used", "requested"}  # of what exceeds a limit
     requests = {
-        operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].removeprefix(COMPONENTS)
+        body["schema"]["$ref"].removeprefix(COMPONENTS)
         for _, _, operation in operations()
-        if "requestBody" in operation
+        for body in operation.get("requestBody", {"content": {}})["content"].values()
     }
     for name, schema in components().items():
         if name.endswith(("Out", "Page", "Problem")) and name not in requests:

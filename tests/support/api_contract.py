@@ -109,7 +109,7 @@ def _operation(method: str, route: str) -> Schema | None:
 
 def body_schema(method: str, route: str) -> Schema:
     """Return the schema of the JSON that a route takes; empty if it takes none."""
-    body = (_operation(method, route) or {}).get("requestBody", {"content": {}})["content"].get("application/json", {})
+    [body] = (_operation(method, route) or {}).get("requestBody", {}).get("content", {"": {}}).values()
     return resolved(body.get("schema", {}))
 
 

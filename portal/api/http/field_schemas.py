@@ -31,6 +31,17 @@ class AmountSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-
         return {"anyOf": [{**text, "format": "decimal"}, number]}
 
 
+class AsShownSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
+    target_class = "portal.api.http.edits.AsShown"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        """Return the schema of the field in the answer, as read-only: a change of it is refused or ignored."""
+        answer: Any = auto_schema.resolve_serializer(self.target.shown, "response")
+        described: dict[str, Any] = answer.schema["properties"][self.target.name]
+        words = f"As GET gives it. {described.get('description', '')}".strip()
+        return {**described, "description": words, "readOnly": True}
+
+
 class QuantitySchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
     target_class = "portal.api.http.strict.Quantity"
 
