@@ -253,6 +253,7 @@ SPECTACULAR_SETTINGS = {
         "QueueOrder": "portal.api.views.queues.ORDERS",
         "SavingKind": "portal.api.schemas.savings_output.KINDS",
         "Role": "portal.tenants.models.Role",
+        "FlavorState": "portal.api.views.flavors.STATES",
         "TokenState": "portal.api.views.me.STATES",
         "OwnRole": "portal.api.views.me.ROLES",
         "SliceKind": "quotas.catalog.models.Kind",
@@ -261,6 +262,7 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.schemas.operation_schema.state_blank_choices",
         "portal.api.schemas.operation_schema.close_objects",
     ],
     "SERVE_INCLUDE_SCHEMA": False,

@@ -9,7 +9,7 @@ from django.http import HttpResponse, JsonResponse
 from django.test import RequestFactory
 
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.phases import Outcome, Phase
+from allocations.domain.phases import PHASES, REACHED, Phase
 from portal.api.schemas.problem_output import TYPES
 from portal.api.urls import v1
 from portal.tenants.models import Guard
@@ -184,13 +184,15 @@ def test_lists_of_a_team_declare_their_filter(path):
 
 def test_every_object_is_closed_except_the_content_of_the_caller():
     """Objects that hold a table say what its values are; a claim, evidence and the audit log hold what somebody else
-    decides. A row of costs has a field named ``properties``.
+    decides: of devices, their driver. A row of costs has a field named ``properties``.
     """
     assert set(open_objects(components(), "")) == {
         "/AllocationOut/properties/claim",
         "/CostRowOut/properties",
         *(f"/IntervalEvidenceOut/properties/{name}" for name in ("start", "end")),
         *(f"/EntryOut/properties/{name}" for name in ("before", "after", "source")),
+        "/DeviceOut/properties/attributes",
+        *(f"/{name}/properties/geometry" for name in ("FlavorOut", "FlavorDecision")),
     }
 
 
@@ -223,8 +225,8 @@ def test_every_member_of_an_answer_is_required():
 
 def test_phase_outcome_and_priority_are_those_of_the_domain():
     allocation = components()["AllocationOut"]["properties"]
-    assert components()["Phase"]["enum"] == list(Phase)
-    assert components()["Outcome"]["enum"] == list(Outcome)
+    assert components()["Phase"]["enum"] == [each for each in Phase if each in {rule.phase for rule in PHASES}]
+    assert components()["Outcome"]["enum"] == list(REACHED)
     assert allocation["phase"]["$ref"] == f"{COMPONENTS}Phase"
     asked = components()["AllocationRequest"]["properties"]["priority"]
     for described in (allocation["priority"], asked):

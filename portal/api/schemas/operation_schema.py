@@ -22,7 +22,7 @@ ALWAYS = (
 )
 WITH_BODY = ("malformed", "length_required", "too_large")
 WITH_IF_MATCH = ("if_match_missing", "if_match_stale")
-IN_PROGRESS = "in_progress"
+IN_PROGRESS, BLANK = "in_progress", "BlankEnum"
 WITH_KEY = (IN_PROGRESS, "key_reused")
 VERBS = {"GET": "retrieve", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "destroy"}
 RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds.", "required": True}}
@@ -150,6 +150,25 @@ def close_objects(result: Schema, **_: Any) -> Schema:
             schema.setdefault("additionalProperties", False)
             if (name not in requested or name.endswith("Out")) and not name.endswith("Problem"):
                 schema["required"] = sorted(schema["properties"])
+    return result
+
+
+def state_blank_choices(result: Schema, **_: Any) -> Schema:
+    """Have one enumeration with the empty text where drf-spectacular has a choice between an enumeration and an empty
+    text, which generators cannot tell apart. A hook of drf-spectacular.
+    """
+    components: dict[str, Schema] = result["components"]["schemas"]
+    for component in list(components.values()):
+        for name, field in component.get("properties", {}).items():
+            choices = [each["$ref"].rpartition("/")[2] for each in field.get("oneOf", ()) if "$ref" in each]
+            if BLANK in choices:
+                values = [value for each in choices for value in components[each]["enum"]]
+                described = {key: value for key, value in field.items() if key != "oneOf"}
+                component["properties"][name] = {**described, "type": "string", "enum": values}
+    components.pop(BLANK, None)
+    used = set(_names(result["paths"])) | {each for one in components.values() for each in _names(one)}
+    for name in [name for name, one in components.items() if "enum" in one and name not in used]:
+        del components[name]
     return result
 
 

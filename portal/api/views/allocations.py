@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.connect.connection import connect as connect_to
-from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.queues.queue import read_positions
 from allocations.requests import bulk_release, details, selectors, services
@@ -202,8 +201,8 @@ def _page(request: Request) -> Response:
 def _filtered(request: Request) -> QuerySet[Allocation]:
     wanted = {name: query_values(request, name) for name in bulk.FILTERS}
     phases = wanted["phase"]
-    if unknown := sorted(set(phases) - {phase.value for phase in Phase}):
-        raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(Phase)}."]})
+    if unknown := sorted(set(phases) - set(out.PHASES)):
+        raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(out.PHASES)}."]})
     user = current_user(request)
     rows = _matching(selectors.listed(user), user, wanted, is_own=query_flag(request, "mine", False))
     if labels := label_filter.labels(request):

@@ -15,6 +15,7 @@ from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Boolean, Integer, Quantity, Text
+from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
@@ -24,13 +25,17 @@ from quotas.catalog import decisions, quantities
 from quotas.catalog.models import Flavor, Offering
 
 MAX_DEADLINE_S = 86_400
+STATES = ["proposed", "offered", "hidden"]
 AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memory_per_gpu"}
 """Fields that a flavor stores as a number, by the name under which REST reads and writes them as a quantity."""
 
 
 class FlavorOut(serializers.ModelSerializer):
     cluster = serializers.CharField(source="cluster.slug")
-    state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
+    geometry = JsonObject(help_text="How a GPU divides, as its driver says; empty if it does not.")
+    node_selector = serializers.DictField(child=serializers.CharField(), help_text="Labels of its nodes.")
+    tolerations = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
+    state = serializers.SerializerMethodField()
     cpu_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
     memory_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
     node_share = serializers.SerializerMethodField(
@@ -65,6 +70,7 @@ class FlavorOut(serializers.ModelSerializer):
     def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
         return node_share(flavor.most_per_gpu)
 
+    @extend_schema_field(serializers.ChoiceField(STATES))
     def get_state(self, flavor: Flavor) -> str:
         return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"
 

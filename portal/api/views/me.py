@@ -23,22 +23,22 @@ ROLES = [*Role.values, *filter(None, PlatformRole.values)]
 STATES = [state.value for state in tenant_tokens.State]
 
 
-class TeamRole(serializers.Serializer):
+class TeamRoleOut(serializers.Serializer):
     slug = serializers.CharField()
     role = serializers.ChoiceField(ROLES, help_text="operator or auditor without a membership.")
 
 
-class OwnProject(serializers.Serializer):
+class OwnProjectOut(serializers.Serializer):
     slug = serializers.CharField()
     team = serializers.CharField(source="team.slug")
     namespace = serializers.CharField()
 
 
-class Me(serializers.Serializer):
+class MeOut(serializers.Serializer):
     username = serializers.CharField()
     platform_role = serializers.ChoiceField(list(filter(None, PlatformRole.values)), allow_blank=True)
-    teams = TeamRole(many=True)
-    projects = OwnProject(many=True)
+    teams = TeamRoleOut(many=True)
+    projects = OwnProjectOut(many=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
     token_expires_at = serializers.DateTimeField(allow_null=True, help_text="Null in a browser's session.")
 
@@ -52,7 +52,7 @@ class TokenRequest(Body):
     )
 
 
-class Token(serializers.ModelSerializer):
+class TokenOut(serializers.ModelSerializer):
     state = serializers.SerializerMethodField(help_text="Whether it is accepted.")
 
     @extend_schema_field(serializers.ChoiceField(STATES))
@@ -74,14 +74,14 @@ class Token(serializers.ModelSerializer):
         )
 
 
-class NewToken(Token):
+class NewTokenOut(TokenOut):
     token = serializers.CharField(help_text="The secret. Shown only here.")
 
-    class Meta(Token.Meta):
-        fields = (*Token.Meta.fields, "token")
+    class Meta(TokenOut.Meta):
+        fields = (*TokenOut.Meta.fields, "token")
 
 
-@extend_schema(responses=Me)
+@extend_schema(responses=MeOut)
 @api_view(["GET"])
 def me(request: Request) -> Response:
     """Return the caller with teams, projects, and the scopes of the token."""
@@ -98,15 +98,15 @@ def me(request: Request) -> Response:
         "scopes": auth.scopes(request),
         "token_expires_at": auth.token_expires_at(request),
     }
-    return Response(Me(data).data)
+    return Response(MeOut(data).data)
 
 
-@extend_schema(methods=["GET"], responses=page_schema(Token))
+@extend_schema(methods=["GET"], responses=page_schema(TokenOut))
 @extend_schema(
     methods=["POST"],
     summary="Create a token",
     request=TokenRequest,
-    responses={201: NewToken, **refusals("outlives_token")},
+    responses={201: NewTokenOut, **refusals("outlives_token")},
 )
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
@@ -124,7 +124,7 @@ def tokens(request: Request) -> Response:
         parent=request.auth if isinstance(request.auth, ApiToken) else None,
         actor=current_user(request).username,
     )
-    return Response({**Token(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
+    return Response({**TokenOut(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
 
 
 @extend_schema(responses={204: None})
@@ -136,4 +136,4 @@ def token(request: Request, token_id: int) -> HttpResponse:
 
 
 def _render(rows: list[ApiToken]) -> list[dict[str, Any]]:
-    return [dict(Token(row).data) for row in rows]
+    return [dict(TokenOut(row).data) for row in rows]

@@ -69,7 +69,7 @@ class PublicPriceOut(serializers.Serializer):
     source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
 
 
-class PublicPriceList(serializers.Serializer):
+class PublicPriceListOut(serializers.Serializer):
     results = PublicPriceOut(many=True)
 
 
@@ -121,7 +121,7 @@ def prices(request: Request) -> Response:
     return Response(_render([price])[0], status=201)
 
 
-@extend_schema(responses=PublicPriceList)
+@extend_schema(responses=PublicPriceListOut)
 @api_view(["GET"])
 def public(request: Request) -> Response:
     """List what providers asked for an hour of common instances, each with its day and source. Nothing applies them."""
