@@ -4,7 +4,6 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
-from rest_framework.serializers import DecimalField
 
 
 class TextSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
@@ -31,7 +30,7 @@ class AmountSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-
         return {"anyOf": [{**text, "format": "decimal"}, number]}
 
 
-def _pattern(field: DecimalField) -> str:
+def _pattern(field: Any) -> str:
     """Return a pattern of the decimals that the field takes: with as many digits, and not 0 if that is too low. Without
     look-ahead, which RE2 has not (https://github.com/google/re2/wiki/Syntax).
     """
