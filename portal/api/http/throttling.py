@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
+from portal.api.http.auth import current_user
 from portal.core.errors import Problem, TooLarge, TooManyRequests
 from portal.http import address_limits, counters, early_refusals, person_limits, rate_limit_fields
 
@@ -84,7 +85,7 @@ def count_without_effect(request: Request, *, is_for_good: bool = False) -> None
     """Count a release that releases nothing, and admit it as any other request. ``is_for_good``: nor will the same
     address later. Raises TooManyRequests.
     """
-    sent, person, limit = request._request, request.user.pk, settings.API_REQUESTS_PER_MINUTE
+    sent, person, limit = request._request, current_user(request).pk, settings.API_REQUESTS_PER_MINUTE
     if rate_limit_fields.USE in sent.META:
         return
     use = sent.META[rate_limit_fields.USE] = person_limits.use(sent, person, "api:release", limit)
