@@ -9,7 +9,7 @@ from portal.core.locks import RowLock, unlocked
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog import services
-from quotas.catalog.models import Flavor, Offering
+from quotas.catalog.models import Flavor, Offering, Preset
 
 
 def decide_flavor(user: User, row: Flavor, decided: Mapping[str, Any], lock: RowLock[Flavor] = unlocked) -> Flavor:
@@ -17,6 +17,21 @@ def decide_flavor(user: User, row: Flavor, decided: Mapping[str, Any], lock: Row
     access.require(user, "catalog.manage", None)
     with transaction.atomic():
         return services.configure_flavor(user.username, lock(row), decided)
+
+
+def save_preset(user: User, row: Preset, changes: Mapping[str, Any], lock: RowLock[Preset] = unlocked) -> Preset:
+    """Create the preset, or change it, and return it; without changes nothing is written.
+
+    Raises Forbidden, Invalid; Refused for a name that is taken.
+    """
+    access.require(user, "catalog.manage", None)
+    with transaction.atomic():
+        row = lock(row) if row.pk else row
+        if not changes:
+            return row
+        for name, value in changes.items():
+            setattr(row, name, value)
+        return services.save_preset(user.username, row)
 
 
 def hide_offering(user: User, row: Offering, *, hidden: bool, lock: RowLock[Offering] = unlocked) -> Offering:

@@ -25,6 +25,7 @@ VALUES: Body = {
 }
 """Values by the name of the field, in the world of `tests/support/world.py`."""
 OTHER: dict[str, Body] = {
+    "POST /api/v1/people": {"username": "newcomer", "password": "a long sentence to sign in with"},
     "POST /api/v1/projects/<str:slug>/move": {"team": "language"},
     "POST /api/v1/allocations/release": {"project": ["vision-train"], "dry_run": True},
     **dict.fromkeys(("POST /api/v1/limits", "POST /api/v1/limits/preview"), LIMIT),

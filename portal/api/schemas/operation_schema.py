@@ -138,18 +138,20 @@ def without_description() -> list[type]:
 
 
 def close_objects(result: Schema, **_: Any) -> Schema:
-    """Refuse undeclared members in every object, and require all members of what is only answered. A hook of
-    drf-spectacular.
+    """Refuse undeclared members in what is sent, and require all members of what is only answered, to which a later
+    release may add. A hook of drf-spectacular.
     """
     components: dict[str, Schema] = result["components"]["schemas"]
     operations = [operation for path in result["paths"].values() for operation in path.values()]
     bodies = [operation["requestBody"] for operation in operations if "requestBody" in operation]
     requested = _referenced(bodies, components)
     for name, schema in components.items():
-        if schema.get("type") == "object":
+        if schema.get("type") != "object":
+            continue
+        if name in requested and not name.endswith("Out"):
             schema.setdefault("additionalProperties", False)
-            if (name not in requested or name.endswith("Out")) and not name.endswith("Problem"):
-                schema["required"] = sorted(schema["properties"])
+        elif not name.endswith("Problem"):
+            schema["required"] = sorted(schema["properties"])
     return result
 
 

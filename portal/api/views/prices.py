@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -16,7 +17,9 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
 from portal.api.schemas.problem_output import refusals
+from portal.api.views.withdrawals import dated
 from portal.core.errors import Invalid
+from portal.tenants.models import User
 from quotas.costs import price_tables, pricing, public_prices, selectors
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
@@ -113,7 +116,7 @@ def prices(request: Request) -> Response:
     flavor's GPUs, or the list price of an offering's slices.
     """
     if request.method == "GET":
-        rows = Price.objects.select_related("flavor", "offering")
+        rows = _visible(current_user(request))
         if flavors := query_values(request, "flavor"):
             rows = rows.filter(flavor__name__in=flavors)
         return page(request, rows, _render, "-valid_from", "-id")
@@ -152,6 +155,11 @@ def import_(request: Request) -> Response:
     return Response({"results": rows, "errors": done.errors, "applied": done.is_applied})
 
 
+def _visible(user: User) -> QuerySet[Price]:
+    """Return all prices, which everybody sees."""
+    return Price.objects.select_related("flavor", "offering")
+
+
 def _set(request: Request, values: dict[str, Any]) -> Price:
     """Set the price that a body says; raise Invalid for one that mixes both kinds."""
     user, common = current_user(request), (values.get("currency") or "", values.get("valid_from"), values["source"])
@@ -181,3 +189,6 @@ def _render(rows: list[Price]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+price = dated("price", PriceOut, _visible, _render)
