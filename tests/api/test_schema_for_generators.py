@@ -74,6 +74,13 @@ def test_no_choice_is_between_an_enumeration_and_the_empty_text():
         assert not any(choice.get("enum") == [""] for choice in choices), place
 
 
+def test_no_choice_is_between_two_of_one_type():
+    """ogen cannot tell them apart."""
+    for place, one in schemas(components()):
+        types = [str(each.get("type", each)) for kind in ("oneOf", "anyOf") for each in one.get(kind, ())]
+        assert len(set(types)) == len(types), place
+
+
 def test_every_enumeration_is_used():
     used = referenced(api_contract.document())
     assert {name for name, one in components().items() if "enum" in one} - used == set()

@@ -23,6 +23,7 @@ ROLE_HELP = "For all teams; empty: none."
 
 
 class PersonOut(serializers.ModelSerializer):
+    email = serializers.CharField(help_text="Empty if there is none.")
     active = serializers.BooleanField(source="is_active", help_text="An inactive person has no access.")
 
     class Meta:
