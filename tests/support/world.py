@@ -67,6 +67,7 @@ class World:
             "<str:cluster>/<str:name>": "local/l40s-0",
             "<str:name>": "l40s",
             "departments/<str:slug>": "departments/research",
+            "teams/<str:slug>/delete": "teams/third/delete",  # a team without project and quota
             "projects/<str:slug>": "projects/vision-train",
             "<str:slug>": "vision",
             "<str:team>": "vision",

@@ -136,13 +136,18 @@ def teams(request: Request) -> Response:
 
 @extend_schema(methods=["GET"], responses=TeamOut)
 @described("Rename or move a team", TeamChange, TeamOut)
-@api_view(["GET", *METHODS])
+@extend_schema(methods=["DELETE"], summary="Delete a team", responses={204: None, **refusals("wrong_phase")})
+@api_view(["GET", *METHODS, "DELETE"])
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:
     """Return one team, with its ETag. PUT and PATCH rename it or move it to another department
-    (operators)."""
+    (operators). DELETE deletes it, if it never had a project or a quota.
+    """
     user = current_user(request)
     row = access.team_for(user, slug)
+    if request.method == "DELETE":
+        organization.delete_team(user, row)
+        return Response(status=204)
     if request.method in METHODS:
         changes = edits.changes(TeamChange, request, TeamOut(row).data)
         if "department" in changes:
