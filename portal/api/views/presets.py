@@ -75,7 +75,7 @@ class PresetChange(Update):
     summary="Create a preset",
     parameters=[KEY],
     request=NewPreset,
-    responses={201: PresetOut, **refusals("name_taken")},
+    responses={201: PresetOut, **refusals("name_taken", "count_invalid", "time_invalid")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -100,7 +100,7 @@ def presets(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=PresetOut)
-@described("Change a preset", PresetChange, {200: PresetOut, **refusals("name_taken")})
+@described("Change a preset", PresetChange, {200: PresetOut, **refusals("name_taken", "count_invalid", "time_invalid")})
 @api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def preset(request: Request, preset_id: int) -> Response:
