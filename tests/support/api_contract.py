@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any
 
 import brotli
@@ -31,12 +31,18 @@ DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, "br": brotli.decom
 differences: list[str] = []
 _answering: list[HttpRequest] = []
 _changed = Condition()
+_making = Lock()
 PATIENCE_S = 60
 
 
-@cache
 def document() -> Schema:
-    """Return the schema as it is served."""
+    """Return the schema as it is served. Made by one thread: drf-spectacular's extensions are loaded meanwhile."""
+    with _making:
+        return _document()
+
+
+@cache
+def _document() -> Schema:
     generated = SchemaGenerator().get_schema(request=None, public=True)
     found: Schema = json.loads(OpenApiJsonRenderer().render(generated))
     return found
