@@ -17,7 +17,7 @@ help:
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and tests; make lint: all but the tests"
 	@echo "make test-stage   tests of the simulated hardware and of the supervisor"
-	@echo "make test-long    before a release: random tests in full size, a hostile member for 10 minutes, 50 kills in 20 minutes"
+	@echo "make test-long    before a release: random tests in full size, generated clients of five languages, a hostile member for 10 minutes, 50 kills in 20 minutes"
 	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/reference/access.md"

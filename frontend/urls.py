@@ -107,6 +107,7 @@ urlpatterns = [
     path("tenants/departments/<str:slug>/edit", tenants.department, name="edit-department"),
     path("tenants/teams/new", tenants.new_team, name="new-team"),
     path("tenants/teams/<str:slug>/edit", tenants.team, name="edit-team"),
+    path("tenants/teams/<str:slug>/delete", tenants.delete_team, name="delete-team"),
     path("tenants/projects/new", tenants.new_project, name="new-project"),
     path("me", me.me, name="me"),
     path("me/tokens/<int:token_id>/revoke", me.revoke, name="revoke-token"),

@@ -216,7 +216,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["portal.api.http.auth.MethodScope"],
     "DEFAULT_THROTTLE_CLASSES": ["portal.api.http.throttling.PersonThrottle"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["portal.api.http.strict.Parser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.http.strict.Parser", "portal.api.http.strict.MergePatchParser"],
     "URL_FORMAT_OVERRIDE": None,  # routes have parameters called `format`
     "DEFAULT_SCHEMA_CLASS": "portal.api.schemas.operation_schema.OperationSchema",
     "EXCEPTION_HANDLER": "portal.api.http.problems.exception_handler",
@@ -238,6 +238,9 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVERS": [{"url": "/", "description": "The portal that this schema was read from."}],
+    "COMPONENT_SPLIT_PATCH": False,  # PUT and PATCH take the same
+    "COMPONENT_NO_READ_ONLY_REQUIRED": True,  # what they take besides may be left out
+    "GET_LIB_DOC_EXCLUDES": "portal.api.schemas.operation_schema.without_description",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # most choices say themselves what they are
     "ENUM_NAME_OVERRIDES": {
         "Phase": "portal.api.schemas.allocation_output.PHASES",
@@ -250,6 +253,7 @@ SPECTACULAR_SETTINGS = {
         "QueueOrder": "portal.api.views.queues.ORDERS",
         "SavingKind": "portal.api.schemas.savings_output.KINDS",
         "Role": "portal.tenants.models.Role",
+        "FlavorState": "portal.api.views.flavors.STATES",
         "TokenState": "portal.api.views.me.STATES",
         "OwnRole": "portal.api.views.me.ROLES",
         "SliceKind": "quotas.catalog.models.Kind",
@@ -258,6 +262,7 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.schemas.operation_schema.state_blank_choices",
         "portal.api.schemas.operation_schema.close_objects",
     ],
     "SERVE_INCLUDE_SCHEMA": False,

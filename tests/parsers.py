@@ -388,6 +388,7 @@ READ_BY_NOBODY: Mapping[str, str] = {
     "portal.audit.grants": "the name of a role, by an administrator",
     "portal.audit.heads": "a file of the portal's own",
     "portal.api.http.idempotency": "an answer of the portal's own",
+    "portal.api.http.edits": "an answer of the portal's own",
     "portal.api.schemas.operation_schema": "routes",
     "portal.core.heartbeat": "rows of the portal's own",
     "portal.core.prepared_statements": "statements of the portal's own",

@@ -64,8 +64,8 @@ class Sharing:
     """How pods share the devices of an allocation; false if they do not. Its JSON has only the fields that are set."""
 
     strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=STRATEGIES, is_required=True)] = ""
-    interval: Annotated[str | None, FieldInfo("Of TimeSlicing: Default, Short, Medium or Long.")] = None
-    active_thread_percentage: Annotated[int | None, FieldInfo("Of MPS, 0 to 100.")] = None
+    interval: Annotated[str | None, FieldInfo("Of TimeSlicing.", choices=INTERVALS)] = None
+    active_thread_percentage: Annotated[int | None, FieldInfo("Of MPS, 0 to 100.", minimum=0, maximum=100)] = None
     pinned_memory_limit: Annotated[str | None, FieldInfo("Of MPS, e.g. 10Gi.")] = None
     per_device_pinned_memory_limit: Annotated[
         Mapping[str, str] | None, FieldInfo("Of MPS, by the device's index in the claim.")
@@ -122,7 +122,7 @@ class AllocationSpec:
 
     project: Annotated[str, FieldInfo("Slug.")]
     offering: Annotated[str, FieldInfo("As GET /offerings lists it, e.g. h100/whole.")]
-    count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.")] = 1
+    count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.", minimum=1, maximum=MAX_SLICES)] = 1
     mode: Annotated[str, FieldInfo("hold.", choices=("hold",))] = "hold"
     name: Annotated[str, FieldInfo("DNS label, unique among the project's live ones; else made.")] = ""
     purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""

@@ -16,12 +16,15 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 class FieldInfo:
     """How interfaces describe a field.
 
-    ``choices`` are documented, not validated. ``is_required``: a body with the object must have the field, although it
-    has a default. A text field with a ``label`` is on the pages of requests and allocations, with ``hint`` below it.
+    ``choices``, ``minimum`` and ``maximum`` are documented, not validated. ``is_required``: a body with the object must
+    have the field, although it has a default. A text field with a ``label`` is on the pages of requests and
+    allocations, with ``hint`` below it.
     """
 
     help: str = ""
     max_length: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     choices: tuple[str, ...] = ()
     is_required: bool = False
     label: str = ""

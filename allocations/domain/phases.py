@@ -61,6 +61,10 @@ def outcome(ending: Ending, *, was_held: bool) -> Outcome:
     return Outcome(ending.value)
 
 
+_REACHED = {outcome(ending, was_held=was_held) for ending in Ending for was_held in (True, False)}
+REACHED = tuple(each for each in Outcome if each in _REACHED)
+"""The outcomes that an allocation can have; the others are for features to come."""
+
 FAILED_STARTS = {
     "no_fitting_device": "No device fitted within the start deadline",
     "start_refused": "The cluster refused what would hold it",

@@ -1,12 +1,11 @@
 """Write operations on limits, with permission, and the preview of a change."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -133,17 +132,16 @@ def remove_limit(user: User, limit: Limit) -> None:
     services.remove_limit(user.username, limit)
 
 
-def set_policy(
-    user: User, holder: Department | Team, values: Mapping[str, Any], check: Callable[[Policy], None]
-) -> None:
-    """Set the holder's fair sharing and preemption policy. ``check`` raises if the current one is not as read before.
+def set_policy(user: User, holder: Department | Team, changed: Callable[[Policy], Policy]) -> None:
+    """Set the holder's fair sharing and preemption policy to what ``changed`` makes of the current one.
 
-    Raises NotVisible, Forbidden, Invalid.
+    Raises NotVisible, Forbidden, Invalid, and what ``changed`` raises.
     """
     require(user, holder)
     with transaction.atomic(), advisory_lock("limits"):
-        check(selectors.policy_of(holder))
-        services.set_policy(user.username, holder, **values)
+        before = selectors.policy_of(holder)
+        if (after := changed(before)) != before:
+            services.set_policy(user.username, holder, **vars(after))
 
 
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:

@@ -40,6 +40,13 @@ def teams(user: User) -> QuerySet[Team]:
     return Team.objects.all()
 
 
+def team(user: User, slug: str) -> Team:
+    """Return the team, for who may change it."""
+    row = access.team_for(user, slug)
+    access.require(user, ACTION, row)
+    return row
+
+
 def project(user: User, slug: str) -> Project:
     """Return the project, for who may change how it is run."""
     row = access.project_for(user, slug)

@@ -55,6 +55,12 @@ def change_team(user: User, row: Team, changes: Mapping[str, Any], lock: RowLock
     return row
 
 
+def delete_team(user: User, row: Team) -> None:
+    """Delete a team that was made by mistake: it never had a project or a quota. Raises Forbidden, Refused."""
+    access.require(user, ACTION, row)
+    structure.delete_team(row, actor=user.username)
+
+
 def create_project(
     user: User, team: Team, slug: str, name: str, *, namespace: str = "", is_adopted: bool = False, **options: Any
 ) -> Project:

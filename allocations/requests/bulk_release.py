@@ -49,6 +49,13 @@ def release_matching(
     return release_named(user, ids, reason, is_dry_run=is_dry_run), len(found) > MAX_AT_ONCE
 
 
+def has_effect(user: User, rows: QuerySet[Allocation]) -> bool:
+    """Return whether one of the rows has not been released, and the person may release it."""
+    may, live = access.permissions_of(user), rows.filter(desired=Allocation.Desired.HELD).order_by()
+    owners = live.values_list("project__team_id", "requested_by_id").distinct()
+    return any(may.can("allocation.release", team, owner) for team, owner in owners)
+
+
 def _release(user: User, id_: str, reason: str, *, is_dry_run: bool) -> Release:
     row = None
     try:

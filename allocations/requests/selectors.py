@@ -1,5 +1,7 @@
 """Reads allocations, and what follows from their rows alone."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -58,6 +60,15 @@ def get(user: User, id_: UUID | str) -> Allocation:
     if not found:
         raise NotVisible("The allocation", hint="GET /allocations lists yours.")
     return found[0]  # type: ignore[no-any-return]
+
+
+def with_ids(rows: QuerySet[Allocation], ids: Iterable[str]) -> QuerySet[Allocation]:
+    """Return those of the rows that have one of the ids; a text that is no id is nobody's."""
+    found = []
+    for id_ in ids:
+        with suppress(ValueError):
+            found.append(UUID(id_))
+    return rows.filter(pk__in=found)
 
 
 def releasable(user: User, id_: UUID | str) -> Allocation:

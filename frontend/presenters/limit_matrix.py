@@ -34,6 +34,8 @@ class Cell:
     over: str
     is_empty: bool
     form: CellForm | None
+    limit_id: int | None = None
+    """Of an open cell: the quota that can be removed; None if none is set, which is not a quota of 0."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,13 @@ def cell(row: MatrixRow, found: MatrixCell, form: CellForm | None = None) -> Cel
         limit_services.text(found.over) if found.over else "",
         not (found.quota.nominal or found.used or found.lent or found.quota.borrowing != 0),
         form,
+        _limit_id(row, found) if form else None,
     )
+
+
+def _limit_id(row: MatrixRow, found: MatrixCell) -> int | None:
+    (known,) = limit_services.current([LimitChange(row.holder, found.pool, LimitSpec(0)).row()])
+    return known.pk if known else None
 
 
 def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.projects import editable, organization
@@ -118,4 +119,24 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
         return f"Team {row.slug} saved."
 
     words = {"title": f"Team {row.slug}", "button": "Save", "back": "/tenants"}
-    return form_page(request, form, change, words)
+    return form_page(request, form, change, words | {"delete_url": reverse("delete-team", args=[row.slug])})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def delete_team(request: PageRequest, slug: str) -> HttpResponse:
+    """Ask for confirmation; then delete a team that never had a project or a quota."""
+    row = editable.team(request.user, slug)
+
+    def delete(values: dict[str, Any]) -> str:
+        organization.delete_team(request.user, row)
+        return f"Team {slug} deleted."
+
+    words = {
+        "title": f"Delete team {slug}?",
+        "lead": "Only a team that never had a project or a quota can be deleted: costs refer to all others. "
+        "Its members lose their role in it.",
+        "button": "Delete team",
+        "back": "/tenants",
+    }
+    return form_page(request, Form(request.POST if request.method == "POST" else None), delete, words)

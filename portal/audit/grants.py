@@ -45,9 +45,10 @@ def append_only() -> dict[str, tuple[str, ...]]:
 
 
 def withdrawable() -> list[str]:
-    """Return the append-only tables of which the application's role may delete rows that have not begun.
+    """Return the append-only tables of which the application's role may delete rows by which nothing was computed yet.
 
-    A trigger refuses it the others, `keep_what_has_begun` (migration 0006 of `quotas.costs`).
+    A trigger refuses it the others, `keep_what_has_begun` (migrations 0006 of `quotas.costs` and 0009 of
+    `portal.tenants`).
     """
     return [model._meta.db_table for model in _models() if model.may_be_withdrawn]
 

@@ -17,6 +17,7 @@ ConflictReason = Literal[
     "in_progress",
     "invitation_void",
     "last_lead",
+    "last_operator",
     "name_taken",
     "preview_outdated",
     "too_many_invitations",

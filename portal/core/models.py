@@ -9,8 +9,8 @@ class AppendOnly(models.Model):
     """A table to which the application's database role may add rows, and whose rows it cannot delete.
 
     It may update `updatable_columns` alone: those that get their value after the row is written. Of a table whose rows
-    `may_be_withdrawn` it deletes those that have not begun; a trigger keeps the others. `portal.audit.grants` grants it
-    these rights and no more.
+    `may_be_withdrawn` it deletes those by which nothing was computed yet; a trigger keeps the others.
+    `portal.audit.grants` grants it these rights and no more.
     """
 
     updatable_columns: ClassVar[tuple[str, ...]] = ()

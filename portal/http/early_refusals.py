@@ -3,7 +3,7 @@
 A limit refuses after look-ups of token or session and of counters, and a page says so in HTML. A client that does not
 wait as long as Retry-After says would keep a processor busy with refusals. So each process remembers who has to wait,
 and until when; further refusals are made of these alone: in REST from the second one on, whose answer is the same, and
-of pages after `PATIENCE` ones, which are whole pages.
+of pages after `PATIENCE` ones, which are whole pages. A release is told apart from those of other allocations.
 """
 
 import time
@@ -95,7 +95,7 @@ def _client(request: HttpRequest) -> bytes | None:
     """
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
     if _is_rest(request):
-        scope = "release" if is_release(request) else "rest"
+        scope = f"release {request.path}" if is_release(request) else "rest"
         token = request.headers.get("Authorization", "").partition(" ")[2].strip()
         client = token or session or address_limits.network(request)
     elif request.method == "POST" and request.path == reverse("login"):

@@ -47,6 +47,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "view.delete": OWN_OR_LEAD,
     "member.manage": LEADS,
     "member.add": OPERATORS,  # without an invitation
+    "person.manage": OPERATORS,  # people, their platform roles, and tokens of others
     "project.rename": LEADS,
     "structure.manage": OPERATORS,  # departments, teams, projects: make, move, adopt, archive
     "limit.manage": OPERATORS,

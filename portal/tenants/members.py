@@ -66,7 +66,8 @@ def add(user: User, team: Team, username: str, role: str) -> Membership:
         )
     person = User.objects.filter(username=username).first() if "\x00" not in username else None
     if person is None:
-        raise Invalid({"username": [f"Nobody is called {named(username)} here. Create the person in the admin first."]})
+        words = f"Nobody is called {named(username)} here. Create the person first: POST /people, or the admin."
+        raise Invalid({"username": [words]})
     if not person.is_active:
         raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
     return services.add_member(team, person, role, actor=user.username)
@@ -86,7 +87,9 @@ def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Mem
     with transaction.atomic():
         if lock is not None:
             lock_leads(team)  # before the row, in the order in which all who change a role do
-            lock(membership)
+            membership = lock(membership)
+        if membership.role == role:
+            return membership
         if not person.is_active:
             raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
         if role != Role.LEAD:

@@ -161,8 +161,10 @@ class HierarchyChange(AppendOnly):
     """The department of a team, or the `parent` of a department (null: none), from `at` on; append-only.
 
     Written with each change (`portal.tenants.structure.record_parent`). The time before the first row of a team or
-    department has that one.
+    department has that one. The rows of a team that never had a project or a quota are deleted with it.
     """
+
+    may_be_withdrawn = True
 
     at = models.DateTimeField()
     team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="+")

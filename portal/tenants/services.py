@@ -1,6 +1,7 @@
 """Write operations on departments, teams, projects, people, tokens and memberships.
 
-`portal.tenants.structure` changes them later, `portal.tenants.members` is what leads may do. Each function validates,
+`portal.tenants.structure` changes them later, `portal.tenants.members` is what leads may do, `portal.tenants.people`
+what operators may. Each function validates,
 writes in one transaction with an audit entry, and enqueues what the cluster needs. Permission is checked by the
 callers: `portal.tenants.members`, `portal.tenants.invitations` and `allocations.projects.organization`; tokens are
 always one's own.
@@ -121,10 +122,11 @@ def create_user(
     password: str,
     *,
     platform_role: str = PlatformRole.NONE,
+    email: str = "",
     actor: str = SYSTEM,
 ) -> User:
     """Create a person who signs in by password; operators also get Django's admin."""
-    user = User(username=username, platform_role=platform_role)
+    user = User(username=username, platform_role=platform_role, email=email)
     user.set_password(password)
     with transaction.atomic():
         _insert(user)

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import ProtectedError
 
 from portal.audit.entries import audit
 from portal.core import clock
@@ -79,6 +80,26 @@ def move_team(team: Team, department: Department, *, actor: str) -> None:
             record_parent(team)
             found = team.projects.values_list("cluster", "slug")
             workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))
+
+
+def delete_team(team: Team, *, actor: str) -> None:
+    """Delete a team that never had a project or a quota, with its members and invitations. Raises Refused."""
+    members = dict(team.memberships.order_by("user").values_list("user__username", "role"))
+    before = {"name": team.name, "department": team.department.slug, "members": members}
+    with transaction.atomic():
+        HierarchyChange.objects.filter(team=team).delete()
+        slug = team.slug
+        try:
+            team.delete()
+        except ProtectedError as error:
+            kinds = sorted({str(row._meta.verbose_name) for row in error.protected_objects})
+            raise Refused(
+                "wrong_phase",
+                f"{slug} has, or has had, what costs refer to: {', '.join(kinds)}.",
+                "Archive its projects and remove its quotas; then nobody can request anything in it.",
+            ) from error
+        audit(actor, "team.delete", slug, team=slug, before=before)
+        workqueue.enqueue(*targets.platforms())
 
 
 def record_parent(row: Team | Department) -> None:

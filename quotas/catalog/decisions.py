@@ -9,7 +9,7 @@ from portal.core.locks import RowLock, unlocked
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog import references, services
-from quotas.catalog.models import Flavor, Offering
+from quotas.catalog.models import Flavor, Offering, Preset
 
 
 def decide_flavor(user: User, row: Flavor, decided: Mapping[str, Any], lock: RowLock[Flavor] = unlocked) -> Flavor:
@@ -24,6 +24,21 @@ def uses_of_flavor(user: User, row: Flavor) -> list[str]:
     access.require(user, "catalog.manage", None)
     with transaction.atomic():
         return references.to_flavor(row)
+
+
+def save_preset(user: User, row: Preset, changes: Mapping[str, Any], lock: RowLock[Preset] = unlocked) -> Preset:
+    """Create the preset, or change it, and return it; without changes nothing is written.
+
+    Raises Forbidden, Invalid; Refused for a name that is taken.
+    """
+    access.require(user, "catalog.manage", None)
+    with transaction.atomic():
+        row = lock(row) if row.pk else row
+        if not changes:
+            return row
+        for name, value in changes.items():
+            setattr(row, name, value)
+        return services.save_preset(user.username, row)
 
 
 def hide_offering(user: User, row: Offering, *, hidden: bool, lock: RowLock[Offering] = unlocked) -> Offering:

@@ -136,8 +136,10 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
 
 
 def save_preset(actor: str, preset: Preset) -> Preset:
-    """Save a preset that operators added or changed."""
+    """Save a preset that operators added or changed. Raises Refused for a name that is taken."""
     before = Preset.objects.filter(pk=preset.pk).first()
+    if Preset.objects.filter(name=preset.name).exclude(pk=preset.pk).exists():
+        raise Refused("name_taken", f"There is a preset {preset.name} already.", "Choose another name.")
     with transaction.atomic():
         preset.save()
         audit(actor, "preset.set", preset.name, before=_preset(before) if before else None, after=_preset(preset))

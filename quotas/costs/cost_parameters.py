@@ -57,11 +57,11 @@ def window(parameters: QueryDict, now: datetime, calendar: Calendar) -> Window:
 def _idle_view(parameters: QueryDict) -> IdleView | None:
     """Return the view of idle that the parameters choose; None without one."""
     mode = _choice(parameters, "idle", IdleMode.SEPARATE) if "idle" in parameters else None
-    for name in ("idle_by", "idle_split"):
-        if name in parameters and mode != IdleMode.SHARE:
-            raise Invalid({name: ["It goes with idle=share."]})
     by = _choice(parameters, "idle_by", IdleBy.CLUSTER)
     split = _choice(parameters, "idle_split", IdleSplit.WEIGHTED)
+    for name, is_default in (("idle_by", by is IdleBy.CLUSTER), ("idle_split", split is IdleSplit.WEIGHTED)):
+        if name in parameters and not is_default and mode != IdleMode.SHARE:
+            raise Invalid({name: ["It goes with idle=share."]})
     return None if mode is None else IdleView(mode, by, split)
 
 

@@ -105,7 +105,7 @@ def set_policy(
     reclaim: str = Reclaim.ANY,
     within: str = Within.NEVER,
 ) -> QueuePolicy:
-    """Set how `holder` shares and preempts. Raises Invalid."""
+    """Set how `holder` shares and preempts; nothing is written if that is so. Raises Invalid."""
     errors = {}
     if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
         errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
@@ -123,6 +123,8 @@ def set_policy(
     with transaction.atomic(), advisory_lock("limits"):
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
         row = known or QueuePolicy(**holder_fields(holder))
+        if known and values == {name: getattr(known, name) for name in values}:
+            return known
         before = {name: str(getattr(row, name)) for name in values} if row.pk else None
         weighed = row.weight if row.pk else QueuePolicy._meta.get_field("weight").default
         for name, value in values.items():

@@ -20,14 +20,16 @@ from gpu_portal_client.api.allocations import (
     allocations_release,
     allocations_retrieve,
 )
+from gpu_portal_client.api.costs import costs_list
 from gpu_portal_client.api.offerings import offerings_list
-from gpu_portal_client.api.projects import projects_retrieve, projects_update
+from gpu_portal_client.api.projects import projects_patch, projects_retrieve, projects_update
 from gpu_portal_client.models import (
     AllocationOut,
     AllocationPage,
     AllocationRequest,
     BusyProblem,
     ClusterStoreFullProblem,
+    CostPage,
     CountInvalid400Problem,
     CountInvalid409Problem,
     ExtendRequest,
@@ -158,6 +160,22 @@ def next_step(client: AuthenticatedClient, body: AllocationRequest) -> str:
             assert_never(unknown)
 
 
+def look_at_costs(client: AuthenticatedClient) -> None:
+    """Ask with the defaults of the schema, which the client sends."""
+    found = expect(CostPage, costs_list.sync(client=client, window="7d", aggregate="team"))
+    print(f"costs: {[row.properties.to_dict() for row in found.results]}")
+
+
+def send_back(lead: AuthenticatedClient, project: str) -> None:
+    """Send what GET gave, by PUT and as a merge patch."""
+    read = projects_retrieve.sync_detailed(project, client=lead)
+    seen, etag = expect(ProjectOut, read.parsed), read.headers["ETag"]
+    body = ProjectChange.from_dict(seen.to_dict())
+    kept = expect(ProjectOut, projects_update.sync(project, client=lead, body=body, if_match=etag))
+    patched = expect(ProjectOut, projects_patch.sync(project, client=lead, body=body, if_match=etag))
+    print(f"sent back: {kept == patched == seen}")
+
+
 def refuse_by_right_and_version(
     client: AuthenticatedClient, nobody: AuthenticatedClient, lead: AuthenticatedClient, project: str
 ) -> None:
@@ -182,6 +200,8 @@ def main(url: str, project: str) -> None:
     lead = AuthenticatedClient(base_url=url, token=os.environ["LEAD_TOKEN"])
     hold(client, project)
     refuse_by_limits_and_values(client, project)
+    look_at_costs(client)
+    send_back(lead, project)
     refuse_by_right_and_version(client, nobody, lead, project)
 
 

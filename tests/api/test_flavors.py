@@ -87,7 +87,7 @@ def test_a_proposal_takes_another_name_with_all_that_hangs_on_it(operator, propo
         ("t4", {"name": "l40s"}, 400, "There is a flavor l40s already."),
         ("t4", {"name": "A B"}, 400, "Lower-case letters"),
         ("t4", {"start_deadline_s": 0}, 400, "greater than or equal to 1"),
-        ("t4", {"memory_mib": 1}, 400, "There is no such field"),
+        ("t4", {"memory_mib": 1}, 400, "It cannot be changed here"),
     ],
 )
 def test_what_cannot_be_decided_is_said(operator, name, decision, status, words):

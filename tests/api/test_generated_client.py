@@ -62,7 +62,9 @@ def test_the_journey_ends_and_each_refusal_has_its_type(generated, live_server, 
         *("offered", "preview", "requested", "listed", "renewed"),
         *("name_taken", "key_reused", "released", "wrong_phase"),
         *("quota_exceeded", "count_invalid", "time_invalid", "invalid", "next"),
+        *("costs", "sent back"),
         *("not_found", "token_invalid", "role_missing", "if_match_stale"),
     ]
+    assert "sent back: True" in printed
     assert "next: ask for 4 of l40s/whole, mend hours" in printed
     assert Allocation.objects.get().desired == Allocation.Desired.RELEASED

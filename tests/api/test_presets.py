@@ -25,9 +25,11 @@ def _presets(fleet_of_two_teams: None) -> None:
 
 
 def test_presets_are_bodies_of_requests_in_the_order_of_operators(api, member):
+    ids = dict(Preset.objects.values_list("name", "id"))
     assert api.get(URL).json()["results"] == [
-        {"name": "Node", "offering": "l40s/whole", "count": 4, "hours": "24.000000"},
-        {"name": "Large", "offering": "h100/whole", "count": 4, "hours": "24.000000"},
+        {"id": ids[name], "name": name, "offering": offering, "position": position}
+        | {"count": 4, "hours": "24", "hidden": False}
+        for position, (name, offering) in enumerate((("Node", "l40s/whole"), ("Large", "h100/whole")))
     ]
 
 

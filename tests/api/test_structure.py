@@ -2,8 +2,9 @@
 
 import pytest
 
+from portal.core.models import AuditEntry
 from portal.tenants import services
-from portal.tenants.models import Department, Membership, Project, Team
+from portal.tenants.models import Department, HierarchyChange, Membership, Project, Team
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -118,3 +119,31 @@ def test_a_guard_is_told_what_it_may_not_become(operator, project):
 def test_a_name_that_none_can_have_is_not_there(operator, path):
     assert operator.get(f"{V1}/{path}").status_code == 404
     assert not Department.objects.exists()
+
+
+def test_a_team_that_was_made_by_mistake_is_deleted_with_its_members(operator, team):
+    operator.post(f"{V1}/teams", {"slug": "mistake", "name": "Oops", "department": "research"}, format="json")
+    body = {"team": "mistake", "username": person(team).username, "role": "member"}
+    assert operator.post(f"{V1}/members", body, format="json").status_code == 201
+    assert operator.delete(f"{V1}/teams/mistake").status_code == 204
+    assert operator.get(f"{V1}/teams/mistake").status_code == 404
+    assert not Membership.objects.filter(team__slug="mistake").exists()
+    entry = AuditEntry.objects.get(action="team.delete", target="mistake")
+    assert entry.before is not None
+    assert entry.before["members"] == {body["username"]: "member"}
+    again = {"slug": "mistake", "name": "Anew", "department": "research"}
+    assert operator.post(f"{V1}/teams", again, format="json").status_code == 201
+
+
+def test_a_team_that_costs_refer_to_stays(operator, project):
+    before = HierarchyChange.objects.count()
+    refused = operator.delete(f"{V1}/teams/vision")
+    assert (refused.status_code, refused.json()["reason"]) == (409, "wrong_phase")
+    assert "project" in refused.json()["detail"]
+    assert (Team.objects.filter(slug="vision").exists(), HierarchyChange.objects.count()) == (True, before)
+
+
+def test_a_team_that_had_a_quota_stays(operator, other_team, fleet_of_two_teams):
+    for row in operator.get(f"{V1}/limits?team=language").json()["results"]:
+        assert operator.delete(f"{V1}/limits/{row['id']}").status_code == 204
+    assert operator.delete(f"{V1}/teams/language").status_code == 409

@@ -21,13 +21,16 @@ from portal.audit import chain, grants
 from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.models import AuditEntry, Heartbeat
-from portal.tenants.models import User
-from quotas.catalog.models import Flavor, Node
+from portal.tenants import services as tenants
+from portal.tenants import structure
+from portal.tenants.models import Team, User
+from quotas.catalog.models import Flavor, Node, Pool
 from quotas.costs import bills, capacity_services, rollups, withdrawals
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import NodeCost, Price
 from quotas.costs.node_terms import Term
 from quotas.costs.services import set_price
+from quotas.limits import services as limits
 from quotas.metering import capacity, foreign
 from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
@@ -78,8 +81,8 @@ UPDATABLE = {
     "metering_recorderoutage": set(),
 }
 """The columns of each append-only table that the application's role may update."""
-WITHDRAWABLE = {"costs_price", "costs_nodecost", "costs_nodeterm", "costs_sharedcost"}
-"""The tables of which it may delete rows that have not begun."""
+WITHDRAWABLE = {"costs_price", "costs_nodecost", "costs_nodeterm", "costs_sharedcost", "tenants_hierarchychange"}
+"""The tables of which it may delete rows by which nothing was computed yet."""
 TEST = {"kind": "test"}
 
 
@@ -231,6 +234,21 @@ def test_postgresql_refuses_to_delete_prices_and_costs_that_have_begun_and_lets_
                 own.execute(f"DELETE FROM {table}")
             own.execute(f"DELETE FROM {table} WHERE id = {scheduled.pk}")
         assert list(kind.model._default_manager.all()) == [begun]
+
+
+def test_the_role_deletes_a_team_that_never_had_a_project_or_a_quota_and_the_history_of_no_other(role, project):
+    mistake = tenants.create_team(project.team.department, "mistake", "Oops")
+    kept = tenants.create_team(project.team.department, "kept", "Kept")
+    cluster()
+    limits.set_limit("operator", kept, Pool.objects.get(key="l40s/gpu"), 1)
+    with as_role():
+        structure.delete_team(mistake, actor="operator")
+    assert not Team.objects.filter(slug="mistake").exists()
+    for team in (project.team, kept):
+        with connected() as own, pytest.raises(errors.InsufficientPrivilege):
+            own.execute(f"DELETE FROM tenants_hierarchychange WHERE team_id = {team.pk}")
+    with connected() as own, pytest.raises(errors.InsufficientPrivilege):
+        own.execute("DELETE FROM tenants_hierarchychange WHERE department_id IS NOT NULL")
 
 
 def test_a_right_to_more_columns_is_found_and_taken_back_by_the_next_grant(role):

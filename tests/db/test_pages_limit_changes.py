@@ -181,3 +181,15 @@ def test_an_auditor_sees_the_matrix_and_changes_nothing(pool):
     assert "8 units available, 10 allocated to teams" in page
     assert URL not in page
     assert browser.get(URL).status_code == 403
+
+
+def test_an_open_cell_leads_to_the_removal_of_its_quota(browser, pool, team):
+    row = Limit.objects.get(team=team, pool=pool)
+    address = reverse("remove-limit", args=[row.pk])
+    assert address not in text(browser.get(URL))
+    assert address in text(browser.get(URL, {"edit": VISION}))
+    browser.post(address)
+    assert not Limit.objects.filter(team=team, pool=pool).exists()
+    assert "Remove quota" not in text(browser.get(URL, {"edit": VISION})), "no quota and a quota of 0 are different"
+    limits.set_limit("operator", team, pool, 0)
+    assert "Remove quota" in text(browser.get(URL, {"edit": VISION}))

@@ -202,3 +202,13 @@ def test_pages_cost_the_same_however_many_tenants_there_are(operator, team, lead
 
     grow(0)
     assert_constant(lambda: operator.get(path), lambda: grow(*range(1, 50)), at_most=15)
+
+
+def test_an_operator_deletes_a_team_that_was_made_by_mistake_and_no_other(team, project, operator):
+    operator.post("/tenants/teams/new", {"slug": "mistake", "name": "Oops", "department": "research"})
+    assert 'href="/tenants/teams/mistake/delete"' in operator.get("/tenants/teams/mistake/edit").content.decode()
+    assert "Delete team mistake?" in text(operator.get("/tenants/teams/mistake/delete"))
+    assert "Team mistake deleted." in text(operator.post("/tenants/teams/mistake/delete", follow=True))
+    assert operator.get("/tenants/teams/mistake/edit").status_code == 404
+    assert "costs refer to" in text(operator.post("/tenants/teams/vision/delete"))
+    assert operator.get("/tenants/teams/vision/edit").status_code == 200

@@ -23,6 +23,7 @@ EXPECTED = {
     "view.delete": "owner lead operator",
     "member.manage": "lead operator",
     "member.add": "operator",
+    "person.manage": "operator",
     "project.rename": "lead operator",
     "structure.manage": "operator",
     "limit.manage": "operator",

@@ -5,12 +5,13 @@ from the schema is added to the `differences` of the test in which it was reques
 server may still answer when that test has ended, and its data is gone.
 """
 
+import copy
 import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any
 
 import brotli
@@ -30,14 +31,30 @@ DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, "br": brotli.decom
 differences: list[str] = []
 _answering: list[HttpRequest] = []
 _changed = Condition()
+_making = Lock()
 PATIENCE_S = 60
 
 
-@cache
 def document() -> Schema:
-    """Return the schema as it is served."""
+    """Return the schema as it is served. Made by one thread: drf-spectacular's extensions are loaded meanwhile."""
+    with _making:
+        return _document()
+
+
+@cache
+def _document() -> Schema:
     generated = SchemaGenerator().get_schema(request=None, public=True)
     found: Schema = json.loads(OpenApiJsonRenderer().render(generated))
+    return found
+
+
+@cache
+def closed() -> Schema:
+    """Return the schema without undeclared members: clients have to take them, but this release answers with none."""
+    found = copy.deepcopy(document())
+    for component in found["components"]["schemas"].values():
+        if component.get("type") == "object":
+            component.setdefault("additionalProperties", False)
     return found
 
 
@@ -109,7 +126,7 @@ def _operation(method: str, route: str) -> Schema | None:
 
 def body_schema(method: str, route: str) -> Schema:
     """Return the schema of the JSON that a route takes; empty if it takes none."""
-    body = (_operation(method, route) or {}).get("requestBody", {"content": {}})["content"].get("application/json", {})
+    [body] = (_operation(method, route) or {}).get("requestBody", {}).get("content", {"": {}}).values()
     return resolved(body.get("schema", {}))
 
 
@@ -153,7 +170,7 @@ def _undescribed_problem(media_type: str, body: bytes) -> Iterator[str]:
 @cache
 def _validator(schema: str) -> Any:
     """Return the validator of a schema whose references are of the document."""
-    registry: Any = Registry().with_resource(URN, DRAFT202012.create_resource(document()))
+    registry: Any = Registry().with_resource(URN, DRAFT202012.create_resource(closed()))
     absolute = schema.replace('"#/', f'"{URN}#/')
     checker = Draft202012Validator.FORMAT_CHECKER
     return Draft202012Validator(json.loads(absolute), registry=registry, format_checker=checker)

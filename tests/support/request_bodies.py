@@ -25,10 +25,11 @@ VALUES: Body = {
 }
 """Values by the name of the field, in the world of `tests/support/world.py`."""
 OTHER: dict[str, Body] = {
+    "POST /api/v1/people": {"username": "newcomer", "password": "a long sentence to sign in with"},
     "POST /api/v1/projects/<str:slug>/move": {"team": "language"},
     "POST /api/v1/allocations/release": {"project": ["vision-train"], "dry_run": True},
     **dict.fromkeys(("POST /api/v1/limits", "POST /api/v1/limits/preview"), LIMIT),
-    "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
+    **{f"{method} /api/v1/flavors/<str:name>": {"title": "L40S"} for method in ("PUT", "PATCH")},
     "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
     "POST /api/v1/node-costs": {"flavor": "l40s", "term": "spot"},
     "POST /api/v1/saved-views": {"team": "vision"},
@@ -46,7 +47,8 @@ def of_operation(route: str) -> Body:
     """Return the body of a REST route, such as ``POST /api/v1/teams``."""
     schema = api_contract.body_schema(*route.split(" "))
     fields = schema.get("properties", {})
-    names = schema.get("required", []) or ([] if route in OTHER else VALUES.keys() & fields.keys())
+    writable = {name for name, field in fields.items() if not field.get("readOnly")}
+    names = schema.get("required", []) or ([] if route in OTHER else VALUES.keys() & writable)
     choices = {name: api_contract.resolved(fields[name]).get("enum", []) for name in names}
     return _body(route, {name: [VALUES.get(name), *choices[name]] for name in names})
 

@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from allocations.models import Allocation
 from frontend import time_zone
 from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
-from quotas.catalog.models import Pool
+from quotas.catalog.models import Offering, Pool, Preset
 from quotas.costs import bills, pricing, saved_views
 from quotas.limits.models import Limit
 from tests.support import access_matrix, request_bodies
@@ -35,6 +36,8 @@ class World:
     limit: Limit
     job: UUID
     view: int
+    bill: int
+    preset: int
     dated: dict[str, int]
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
@@ -54,6 +57,8 @@ class World:
             "<uuid:uid>": self.job,
             "<int:id_>": self.limit.pk,
             "<int:view_id>": self.view,
+            "<int:bill_id>": self.bill,
+            "<int:preset_id>": self.preset,
             **{f"{name}/<int:dated_id>": f"{name}/{id_}" for name, id_ in self.dated.items()},
             "<str:kind>/<int:dated_id>": f"price/{self.dated['prices']}",
             "<str:flavor>": "h100",
@@ -62,6 +67,7 @@ class World:
             "<str:cluster>/<str:name>": "local/l40s-0",
             "<str:name>": "l40s",
             "departments/<str:slug>": "departments/research",
+            "teams/<str:slug>/delete": "teams/third/delete",  # a team without project and quota
             "projects/<str:slug>": "projects/vision-train",
             "<str:slug>": "vision",
             "<str:team>": "vision",
@@ -126,7 +132,10 @@ def world(team: Team, other: Team, project: Project) -> World:
     )
     view = saved_views.save(people["member"], "Usage", "aggregate=member", team)
     dated = scheduled(people["operator"])
-    result = World(allocate(people["member"], project), limit, job("train", project.namespace), view.pk, dated)
+    bill = bills.enter_bill(people["operator"], "local", date(2026, 1, 1), Decimal(1000))
+    preset = Preset.objects.create(name="Notebook", offering=Offering.objects.get(key="l40s/whole"))
+    held, queued = allocate(people["member"], project), job("train", project.namespace)
+    result = World(held, limit, queued, view.pk, bill.pk, preset.pk, dated)
     result.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()

@@ -91,6 +91,8 @@ def lock(request: Request, version: Callable[[Row], int | str]) -> Callable[[Row
         if found is None:
             raise NotVisible(f"{row}")
         require_match(request, version(found))
+        if version(found) != version(row):  # what is written was compared with the row as it was read
+            raise PreconditionFailed("Someone changed it at this moment.", hint="Send it again.")
         return found
 
     return locked

@@ -1,5 +1,6 @@
 """Renders every error as `application/problem+json` (RFC 9457) with reason and hint; never a traceback."""
 
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -80,7 +81,7 @@ def as_problem(error: Exception) -> Problem:
             return UnsupportedMediaType(str(error.detail), hint="Send Content-Type: application/json.")
         case exceptions.APIException():
             reason, hint = next(((r, h) for kind, r, h in KNOWN if isinstance(error, kind)), ("error", ""))
-            return LibraryProblem(error.status_code, str(error.default_detail), str(error.detail), reason, hint)
+            return LibraryProblem(error.status_code, title_of(type(error)), str(error.detail), reason, hint)
         case Http404():
             return NotVisible()
         case PermissionDenied():
@@ -94,6 +95,11 @@ def as_problem(error: Exception) -> Problem:
         case Retryable():
             return Busy("This is busy just now.", hint="Send the same request again in a moment.")
     return LibraryProblem(500, INTERNAL_TITLE, "The portal failed. It has been logged.", INTERNAL)
+
+
+def title_of(kind: type[exceptions.APIException]) -> str:
+    """Return what a library's exception is called, whatever happened."""
+    return HTTPStatus(kind.status_code).phrase if "{" in str(kind.default_detail) else str(kind.default_detail)
 
 
 @csrf_exempt

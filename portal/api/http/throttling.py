@@ -1,19 +1,36 @@
-from typing import TYPE_CHECKING
+"""Limits the requests of REST.
+
+A release is limited only if it releases nothing, which its view finds out (`releases`): as many releases have an effect
+as allocations were requested, and those are limited. What is not released is charged.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from django.conf import settings
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
+from portal.api.http.auth import current_user
+from portal.core.errors import Problem, TooLarge, TooManyRequests
 from portal.http import address_limits, counters, early_refusals, person_limits, rate_limit_fields
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it loads its views
 
+P = ParamSpec("P")
+View = Callable[Concatenate[Request, P], Response]
+MAX_RELEASE = 65_536
+"""Bytes of the body of a release, which is read before anything is counted: a hundred ids, or filters."""
+
 
 class PersonThrottle(BaseThrottle):
     """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user; and what `person_limits` allow.
 
-    As many releases are allowed besides, whatever else the person has used up.
+    As many releases that release nothing are allowed besides, and all others.
     """
 
     def __init__(self) -> None:
@@ -22,21 +39,59 @@ class PersonThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: "APIView") -> bool:
         person = request.user.pk
         limit = settings.API_REQUESTS_PER_MINUTE
+        if person and early_refusals.is_release(request._request):
+            return True
         if person:
-            is_release = early_refusals.is_release(request._request)
-            use = person_limits.use(request._request, person, "api:release" if is_release else "api:user", limit)
-            if is_release:
-                request._request.META[person_limits.WAIT] = 0
+            use = person_limits.use(request._request, person, "api:user", limit)
         else:
             use = counters.use(f"api:address:{address_limits.network(request)}", limit)
         request._request.META[rate_limit_fields.USE] = use
         self.wait_s = use.wait_s if use else 0
         if self.wait_s:
-            detail = f"At most {limit} requests a minute."
-            early_refusals.remember(request._request, detail, self.wait_s)
+            early_refusals.remember(request._request, _detail(limit), self.wait_s)
         elif person:
             person_limits.admit(request._request, person)
         return self.wait_s == 0
 
     def wait(self) -> float:
         return float(self.wait_s)
+
+
+def _detail(limit: int) -> str:
+    return f"At most {limit} requests a minute."
+
+
+def releases(view: View[P]) -> View[P]:
+    """Return the view of a release, which is counted if it is refused. What it takes and does without effect counts
+    once the view calls `count_without_effect`.
+    """
+
+    @wraps(view)
+    def counted(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
+        try:
+            if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_RELEASE:
+                raise TooLarge(f"A release takes at most {MAX_RELEASE} bytes.", hint="Name what to release by filters.")
+            return view(request, *args, **kwargs)
+        except TooManyRequests:
+            raise
+        except (Problem, APIException):
+            count_without_effect(request)
+            raise
+
+    return counted
+
+
+def count_without_effect(request: Request, *, is_for_good: bool = False) -> None:
+    """Count a release that releases nothing, and admit it as any other request. ``is_for_good``: nor will the same
+    address later. Raises TooManyRequests.
+    """
+    sent, person, limit = request._request, current_user(request).pk, settings.API_REQUESTS_PER_MINUTE
+    if rate_limit_fields.USE in sent.META:
+        return
+    use = sent.META[rate_limit_fields.USE] = person_limits.use(sent, person, "api:release", limit)
+    sent.META[person_limits.WAIT] = 0
+    if use and use.wait_s:
+        if is_for_good:
+            early_refusals.remember(sent, _detail(limit), use.wait_s)
+        raise TooManyRequests(_detail(limit), use.wait_s)
+    person_limits.admit(sent, person)

@@ -17,7 +17,7 @@ from allocations.domain import held_time
 from allocations.domain.allocation_spec import AllocationSpec, Constraints, Sharing
 from allocations.domain.documents import fields_of
 from allocations.domain.isolation import LEVELS, Isolation
-from allocations.domain.phases import Outcome, Phase
+from allocations.domain.phases import DERIVED, REACHED
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
@@ -34,7 +34,7 @@ from portal.core.money import HOURS_PLACES, text
 from portal.core.reading import Batch
 from portal.yaml_text import to_yaml
 
-PHASES, OUTCOMES = list(Phase), list(Outcome)
+PHASES, OUTCOMES = list(DERIVED), list(REACHED)
 WARNING_REASONS = get_args(WarningReason)
 PLAIN = tuple(each.name for each in fields_of(AllocationSpec) if is_plain(each))
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from allocations.domain.phases import Outcome, Phase
 from allocations.requests.bulk_release import MAX_AT_ONCE, Release
 from portal.api.http.strict import Body, Boolean, Choice, List, Text
+from portal.api.schemas.allocation_output import OUTCOMES, PHASES
 from portal.core.errors import Forbidden, NotVisible
 
 PROBLEM_REASONS = [NotVisible.reason, Forbidden.reason]
@@ -19,7 +19,7 @@ class BulkRelease(Body):
     ids = List(child=Text(max_length=36), required=False, allow_empty=False, max_length=MAX_AT_ONCE)
     project = List(child=Text(), required=False, allow_empty=False, help_text="Slugs.")
     team = List(child=Text(), required=False, allow_empty=False, help_text="Slugs.")
-    phase = List(child=Choice([phase.value for phase in Phase]), required=False, allow_empty=False)
+    phase = List(child=Choice(PHASES), required=False, allow_empty=False)
     offering = List(child=Text(), required=False, allow_empty=False)
     name = List(child=Text(), required=False, allow_empty=False)
     mine = Boolean(default=False, help_text="Only what the caller requested.")
@@ -44,8 +44,8 @@ class ReleasedOut(serializers.Serializer):
     id = serializers.CharField()
     name = serializers.CharField(allow_null=True, help_text="Null, like what follows, where there is none to be seen.")
     project = serializers.CharField(allow_null=True)
-    phase = serializers.ChoiceField([phase.value for phase in Phase], allow_null=True)
-    outcome = serializers.ChoiceField([outcome.value for outcome in Outcome], allow_null=True)
+    phase = serializers.ChoiceField(PHASES, allow_null=True)
+    outcome = serializers.ChoiceField(OUTCOMES, allow_null=True)
     released = serializers.BooleanField(help_text="By this call; of a dry run, whether a call would. Else see problem.")
     problem = ReleaseProblemOut(allow_null=True)
 

@@ -2,6 +2,7 @@
 
 from rest_framework import serializers
 
+from portal.api.http.edits import Update
 from portal.api.http.strict import Body, Integer, Text
 from portal.api.schemas.allocation_output import PHASES
 from quotas.limits.models import MAX_UNITS
@@ -30,6 +31,16 @@ class LimitSpecBody(Body):
     nominal = Integer(min_value=0, max_value=MAX_UNITS)
     borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
     lending = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
+
+
+class LimitSpecChange(Update):
+    """A limit as GET gives it, or a part of it; omitted amounts stay unchanged. What is used is ignored."""
+
+    shown = LimitOut
+    observed = frozenset({"used"})
+    nominal = Integer(required=False, min_value=0, max_value=MAX_UNITS)
+    borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS)
+    lending = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS)
 
 
 class LimitBody(LimitSpecBody):

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
-from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.plumbing import ResolvedComponent, get_lib_doc_excludes
 from drf_spectacular.utils import Direction
 from rest_framework.serializers import Serializer
 
+from portal.api.http.edits import Update
 from portal.api.http.openapi import AutoSchema
 from portal.api.http.pagination import Page
 from portal.api.http.problems import CONTENT_TYPE
+from portal.api.http.strict import MEDIA_TYPE, MERGE_PATCH, Body
 from portal.api.schemas.problem_output import ProblemType, Refusals, Schema, by_status, of_reasons
 
 ALWAYS = (
@@ -20,9 +22,9 @@ ALWAYS = (
 )
 WITH_BODY = ("malformed", "length_required", "too_large")
 WITH_IF_MATCH = ("if_match_missing", "if_match_stale")
-IN_PROGRESS = "in_progress"
+IN_PROGRESS, BLANK = "in_progress", "BlankEnum"
 WITH_KEY = (IN_PROGRESS, "key_reused")
-VERBS = {"GET": "retrieve", "POST": "create", "PUT": "update", "DELETE": "destroy"}
+VERBS = {"GET": "retrieve", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "destroy"}
 RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds.", "required": True}}
 RETRY_AFTER_IN_PROGRESS = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds, of in_progress."}}
 ETAG = {"ETag": {"schema": {"type": "string"}, "description": "The version, for If-Match.", "required": True}}
@@ -42,6 +44,10 @@ class OperationSchema(AutoSchema):
         is_action = self.method == "POST" and 201 not in self._answers()
         return "_".join(words if is_action else [*words, "list" if self._is_page() else VERBS[self.method]])
 
+    def map_parsers(self) -> list[str]:
+        """Return the media types of bodies. PATCH takes JSON too, as the same; clients need only one."""
+        return [MERGE_PATCH if self.method == "PATCH" else MEDIA_TYPE]
+
     def get_summary(self) -> str | None:
         """Return the first sentence of the view's docstring."""
         first, _, _ = self.get_description().partition(". ")
@@ -51,7 +57,7 @@ class OperationSchema(AutoSchema):
         answers: Schema = super()._get_response_bodies(direction)
         for status, refused in by_status(self._problem_types()).items():
             answers[str(status)] = self._problem_response(status, refused)
-        if {"GET", "PUT"} <= set(self.view.allowed_methods) and self.method in ("GET", "PUT"):
+        if {"GET", "PUT"} <= set(self.view.allowed_methods) and self.method in ("GET", "PUT", "PATCH"):
             answers["200"].setdefault("headers", {}).update(ETAG)
         if "304" in answers:
             for answer in (answers["200"], answers["304"]):
@@ -105,7 +111,7 @@ class OperationSchema(AutoSchema):
         return dict(self.resolve_serializer(serializer, "response").ref)
 
     def _has_body(self) -> bool:
-        return self.method in ("POST", "PUT") and self.get_request_serializer() is not None
+        return self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None
 
     def _answers(self) -> dict[Any, Any]:
         """Return what the view declares, by status."""
@@ -126,19 +132,45 @@ def _retry_after(status: int, reasons: set[str]) -> Schema:
     return {"headers": RETRY_AFTER_IN_PROGRESS} if IN_PROGRESS in reasons else {}
 
 
+def without_description() -> list[type]:
+    """Return the classes whose docstrings are for who reads the code, and describe none of their subclasses."""
+    return [*get_lib_doc_excludes(), Body, Update]  # type: ignore[no-untyped-call]
+
+
 def close_objects(result: Schema, **_: Any) -> Schema:
-    """Refuse undeclared members in every object, and require all members of what is only answered. A hook of
-    drf-spectacular.
+    """Refuse undeclared members in what is sent, and require all members of what is only answered, to which a later
+    release may add. A hook of drf-spectacular.
     """
     components: dict[str, Schema] = result["components"]["schemas"]
     operations = [operation for path in result["paths"].values() for operation in path.values()]
     bodies = [operation["requestBody"] for operation in operations if "requestBody" in operation]
     requested = _referenced(bodies, components)
     for name, schema in components.items():
-        if schema.get("type") == "object":
+        if schema.get("type") != "object":
+            continue
+        if name in requested and not name.endswith("Out"):
             schema.setdefault("additionalProperties", False)
-            if name not in requested and not name.endswith("Problem"):
-                schema["required"] = sorted(schema["properties"])
+        elif not name.endswith("Problem"):
+            schema["required"] = sorted(schema["properties"])
+    return result
+
+
+def state_blank_choices(result: Schema, **_: Any) -> Schema:
+    """Have one enumeration with the empty text where drf-spectacular has a choice between an enumeration and an empty
+    text, which generators cannot tell apart. A hook of drf-spectacular.
+    """
+    components: dict[str, Schema] = result["components"]["schemas"]
+    for component in list(components.values()):
+        for name, field in component.get("properties", {}).items():
+            choices = [each["$ref"].rpartition("/")[2] for each in field.get("oneOf", ()) if "$ref" in each]
+            if BLANK in choices:
+                values = [value for each in choices for value in components[each]["enum"]]
+                described = {key: value for key, value in field.items() if key != "oneOf"}
+                component["properties"][name] = {**described, "type": "string", "enum": values}
+    components.pop(BLANK, None)
+    used = set(_names(result["paths"])) | {each for one in components.values() for each in _names(one)}
+    for name in [name for name, one in components.items() if "enum" in one and name not in used]:
+        del components[name]
     return result
 
 

@@ -96,7 +96,7 @@ def _types() -> Iterator[ProblemType]:
     for kind in KINDS:
         yield ProblemType(kind.reason, kind.status, kind.title)
     for library_error, reason, _ in problems.KNOWN:
-        yield ProblemType(reason, library_error.status_code, str(library_error.default_detail))
+        yield ProblemType(reason, library_error.status_code, problems.title_of(library_error))
     yield ProblemType(ClusterStoreFull.reason, errors.Busy.status, errors.Busy.title)
     yield ProblemType(problems.INTERNAL, 500, problems.INTERNAL_TITLE)
 

@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from allocations.domain.allocation_spec import Labels
 from allocations.domain.custom_claim import CustomClaim
-from allocations.domain.documents import SpecField, fields_of
+from allocations.domain.documents import FieldInfo, SpecField, fields_of
 from allocations.requests.period import MAX_DURATION
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Table, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
@@ -63,13 +63,21 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
     if not (field.is_optional or field.is_required or field.info.is_required):
         options = {**options, "default": field.default}
     if field.type is int:
-        return Integer(**options)
+        return _bounded(field.info)(**options)
     if field.type is bool:
         return Boolean(**options)
     if options.get("default") == "":
         options = {**options, "allow_blank": True}
     text = _one_of(field.info.choices) if field.info.choices else Text
     return text(max_length=field.info.max_length, **options)
+
+
+def _bounded(info: FieldInfo) -> type[Integer]:
+    """Return the class of an integer field whose bounds are described; the rules of the request check them."""
+    if info.minimum is None:
+        return Integer
+    bounds = {"minimum": info.minimum, "maximum": info.maximum}
+    return extend_schema_field({"type": "integer", **bounds})(type("Bounded", (Integer,), {}))
 
 
 def _one_of(choices: Sequence[str]) -> type[Text]:

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.connect.connection import connect as connect_to
-from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.queues.queue import read_positions
 from allocations.requests import bulk_release, details, selectors, services
@@ -22,6 +21,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import Orderings, ordering, ordering_parameter, page, page_schema, read_page
 from portal.api.http.strict import query_flag, query_time, query_values, read
+from portal.api.http.throttling import count_without_effect, releases
 from portal.api.schemas import allocation_input, label_filter, preview_output
 from portal.api.schemas import allocation_output as out
 from portal.api.schemas import bulk_release as bulk
@@ -131,10 +131,13 @@ def connect(request: Request, id_: str) -> Response:
 
 @extend_schema(request=ReleaseRequest, responses=out.AllocationOut)
 @api_view(["POST"])
+@releases
 def release(request: Request, id_: str) -> Response:
     """Release the slices. Repeating the call changes nothing."""
-    reason = read(ReleaseRequest, request)["reason"]
-    services.release(current_user(request), selectors.get(current_user(request), id_), reason)
+    reason, row = read(ReleaseRequest, request)["reason"], selectors.get(current_user(request), id_)
+    if row.desired == Allocation.Desired.RELEASED:
+        count_without_effect(request, is_for_good=True)
+    services.release(current_user(request), row, reason)
     return _now(request, id_)
 
 
@@ -163,6 +166,7 @@ def retry(request: Request, id_: str) -> Response:
 
 @extend_schema(operation_id="allocations_release_several", request=BulkRelease, responses=bulk.BulkReleaseOut)
 @api_view(["POST"])
+@releases
 def release_several(request: Request) -> Response:
     """Release allocations by id, or all that match the filters and that the caller may release; `dry_run` only says
     which.
@@ -172,12 +176,15 @@ def release_several(request: Request) -> Response:
     """
     values, user = read(BulkRelease, request), current_user(request)
     how: dict[str, Any] = {"reason": values["reason"], "is_dry_run": values["dry_run"]}
+    filters = {name: values.get(name, []) for name in bulk.FILTERS}
+    rows = _matching(selectors.visible(user), user, filters, is_own=values["mine"])
+    named = selectors.with_ids(rows, values.get("ids", []))
+    if values["dry_run"] or not bulk_release.has_effect(user, named if "ids" in values else rows):
+        count_without_effect(request)
     found: Sequence[bulk_release.Release]
     if "ids" in values:
         found, more = bulk_release.release_named(user, values["ids"], **how), False
     else:
-        filters = {name: values.get(name, []) for name in bulk.FILTERS}
-        rows = _matching(selectors.visible(user), user, filters, is_own=values["mine"])
         found, more = bulk_release.release_matching(user, rows, **how)
     return Response({"dry_run": values["dry_run"], "more": more, "results": [bulk.released(one) for one in found]})
 
@@ -202,8 +209,8 @@ def _page(request: Request) -> Response:
 def _filtered(request: Request) -> QuerySet[Allocation]:
     wanted = {name: query_values(request, name) for name in bulk.FILTERS}
     phases = wanted["phase"]
-    if unknown := sorted(set(phases) - {phase.value for phase in Phase}):
-        raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(Phase)}."]})
+    if unknown := sorted(set(phases) - set(out.PHASES)):
+        raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(out.PHASES)}."]})
     user = current_user(request)
     rows = _matching(selectors.listed(user), user, wanted, is_own=query_flag(request, "mine", False))
     if labels := label_filter.labels(request):

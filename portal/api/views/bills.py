@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -14,7 +15,10 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, List, Text, read
 from portal.api.schemas.problem_output import refusals
+from portal.api.views.withdrawals import dated
+from portal.core.errors import NotVisible
 from portal.tenants import access
+from portal.tenants.models import User
 from quotas.costs import bills as services
 from quotas.costs import selectors
 from quotas.costs.models import Bill, SharedCost
@@ -23,6 +27,7 @@ MONTH_HELP = "Such as 2026-11, UTC."
 
 
 class BillOut(serializers.Serializer):
+    id = serializers.IntegerField()
     cluster = serializers.CharField()
     month = serializers.CharField(help_text=MONTH_HELP)
     amount = serializers.CharField(help_text="Decimal.")
@@ -90,6 +95,16 @@ def bills(request: Request) -> Response:
     return Response(_render_bills([row])[0], status=201)
 
 
+@extend_schema(responses=BillOut)
+@api_view(["GET"])
+def bill(request: Request, bill_id: int) -> Response:
+    """Return a bill. It stays as it was entered; another one for its month replaces it."""
+    row = access.for_platform(current_user(request), Bill.objects.filter(pk=bill_id)).first()
+    if row is None:
+        raise NotVisible(f"The bill {bill_id}")
+    return Response(_render_bills([row])[0])
+
+
 @extend_schema(methods=["GET"], responses=page_schema(SharedCostOut))
 @extend_schema(
     methods=["POST"],
@@ -107,7 +122,7 @@ def shared_costs(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        return page(request, access.for_platform(user, SharedCost.objects.all()), _render_shared, "-month", "-id")
+        return page(request, _shared_costs(user), _render_shared, "-month", "-id")
     values = read(NewSharedCost, request)
     row = services.set_shared_cost(
         user,
@@ -126,6 +141,7 @@ def shared_costs(request: Request) -> Response:
 def _render_bills(rows: list[Bill]) -> list[dict[str, Any]]:
     return [
         {
+            "id": row.pk,
             "cluster": row.cluster_id,
             "month": f"{row.month:%Y-%m}",
             "amount": f"{row.amount.normalize():f}",
@@ -152,3 +168,10 @@ def _render_shared(rows: list[SharedCost]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+def _shared_costs(user: User) -> QuerySet[SharedCost]:
+    return access.for_platform(user, SharedCost.objects.all())
+
+
+shared_cost = dated("fixed-cost", SharedCostOut, _shared_costs, _render_shared)

@@ -9,14 +9,15 @@ from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http import etag
+from portal.api.http import edits, etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Boolean, Integer, Quantity, Text, read
+from portal.api.http.strict import Boolean, Integer, Quantity, Text
+from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid, NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
@@ -24,6 +25,7 @@ from quotas.catalog import decisions, quantities
 from quotas.catalog.models import Flavor, Offering
 
 MAX_DEADLINE_S = 86_400
+STATES = ["proposed", "offered", "hidden"]
 AMOUNTS = {
     "cpu_millicores_per_gpu": "cpu_per_gpu",
     "memory_mib_per_gpu": "memory_per_gpu",
@@ -34,7 +36,10 @@ AMOUNTS = {
 
 class FlavorOut(serializers.ModelSerializer):
     cluster = serializers.CharField(source="cluster.slug")
-    state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
+    geometry = JsonObject(help_text="How a GPU divides, as its driver says; empty if it does not.")
+    node_selector = serializers.DictField(child=serializers.CharField(), help_text="Labels of its nodes.")
+    tolerations = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
+    state = serializers.SerializerMethodField()
     cpu_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
     memory_per_gpu = serializers.SerializerMethodField(help_text="As set; null: an even part of the smallest node.")
     gpu_memory = serializers.SerializerMethodField(help_text="Of a whole GPU, as set; null: as labelled.")
@@ -73,13 +78,18 @@ class FlavorOut(serializers.ModelSerializer):
     def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
         return node_share(flavor.most_per_gpu)
 
+    @extend_schema_field(serializers.ChoiceField(STATES))
     def get_state(self, flavor: Flavor) -> str:
         return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"
 
 
-class FlavorDecision(Body):
-    """A change of a flavor; omitted fields stay unchanged."""
+class FlavorDecision(Update):
+    """A flavor as GET gives it, or a part of it; omitted fields stay unchanged. The node shares are ignored, since they
+    follow the smallest node.
+    """
 
+    shown = FlavorOut
+    observed = frozenset({"node_share", "node_share_max"})
     name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
     accepted = Boolean(
         required=False, help_text="true offers a proposal; false undoes that while nothing refers to it."
@@ -124,23 +134,17 @@ def flavors(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=FlavorOut)
-@extend_schema(
-    methods=["PUT"],
-    summary="Decide about a flavor",
-    request=FlavorDecision,
-    responses={200: FlavorOut, **refusals("wrong_phase")},
-    parameters=IF_MATCH,
-)
-@api_view(["GET", "PUT"])
+@described("Decide about a flavor", FlavorDecision, {200: FlavorOut, **refusals("wrong_phase")})
+@api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def flavor(request: Request, name: str) -> Response:
-    """Return one flavor with its ETag. PUT changes it (operators) and needs If-Match."""
+    """Return one flavor with its ETag. PUT and PATCH change it (operators) and need If-Match."""
     rows = _flavors(request)
     row = None if "\x00" in name else rows.filter(name=name).first()
     if row is None:
         raise NotVisible(f"The flavor {named(name)}")
-    if request.method == "PUT":
-        row = _decided(request, row, read(FlavorDecision, request))
+    if request.method in METHODS:
+        row = _decided(request, row, edits.changes(FlavorDecision, request, FlavorOut(row).data))
     return Response(FlavorOut(row).data, headers={"ETag": etag.entity_tag(_version(row))})
 
 
@@ -156,36 +160,33 @@ def _decided(request: Request, flavor: Flavor, decided: dict[str, Any]) -> Flavo
         raise Invalid({AMOUNTS.get(name, name): sentences for name, sentences in error.errors.items()}) from error
 
 
-class OfferingDecision(Body):
-    hidden = Boolean(help_text="Not in the catalog; existing allocations continue.")
-
-
 class OfferingDecidedOut(serializers.Serializer):
-    id = serializers.CharField()
+    id = serializers.CharField(source="key")
     hidden = serializers.BooleanField()
 
 
+class OfferingDecision(Update):
+    """An offering as GET gives it, or a part of it."""
+
+    shown = OfferingDecidedOut
+    hidden = Boolean(required=False, help_text="Not in the catalog; existing allocations continue.")
+
+
 @extend_schema(methods=["GET"], responses=OfferingDecidedOut)
-@extend_schema(
-    methods=["PUT"],
-    summary="Hide or show an offering",
-    request=OfferingDecision,
-    responses=OfferingDecidedOut,
-    parameters=IF_MATCH,
-)
-@api_view(["GET", "PUT"])
+@described("Hide or show an offering", OfferingDecision, OfferingDecidedOut)
+@api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def offering(request: Request, flavor: str, slice_: str) -> Response:
-    """Return whether an offering is hidden, with its ETag. PUT changes it (operators) and needs If-Match."""
+    """Return whether an offering is hidden, with its ETag. PUT and PATCH change it (operators) and need If-Match."""
     user, key = current_user(request), f"{flavor}/{slice_}"
     rows = access.for_platform(user, Offering.objects.all())
     row = None if "\x00" in key else rows.filter(key=key).first()
     if row is None:
         raise NotVisible(f"The offering {named(key)}", hint="GET /offerings lists those that are not hidden.")
-    if request.method == "PUT":
-        hidden = read(OfferingDecision, request)["hidden"]
+    if request.method in METHODS:
+        hidden = edits.changes(OfferingDecision, request, OfferingDecidedOut(row).data).get("hidden", row.hidden)
         row = decisions.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))
-    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.entity_tag(_offering_version(row))})
+    return Response(OfferingDecidedOut(row).data, headers={"ETag": etag.entity_tag(_offering_version(row))})
 
 
 def _offering_version(offering: Offering) -> str:

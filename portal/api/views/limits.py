@@ -1,5 +1,6 @@
 """Limits and queue policies: list, preview, set and remove."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,15 +13,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.limits import services as limit_services
-from portal.api.http import etag
+from portal.api.http import edits, etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import Amount, Body, Choice, query_values, read
-from portal.api.schemas.limit_fields import QUOTA_HOLDER_KINDS, EffectOut, LimitBody, LimitOut, LimitSpecBody
+from portal.api.http.strict import Amount, Choice, query_values, read
+from portal.api.schemas.limit_fields import QUOTA_HOLDER_KINDS, EffectOut, LimitBody, LimitOut, LimitSpecChange
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.core.quotation import named
@@ -85,27 +86,25 @@ def preview(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=LimitOut)
-@extend_schema(
-    methods=["PUT"], summary="Change a limit", parameters=IF_MATCH, request=LimitSpecBody, responses=LimitOut
-)
+@described("Change a limit", LimitSpecChange, LimitOut)
 @extend_schema(methods=["DELETE"], summary="Remove a limit", responses={204: None})
-@api_view(["GET", "PUT", "DELETE"])
+@api_view(["GET", *METHODS, "DELETE"])
 @permission_classes([LeadScope])
 def limit(request: Request, id_: int) -> Response:
-    """Return one limit. PUT needs If-Match. DELETE removes it: of a Kueue quota nothing is left, of other limits no
-    bound.
+    """Return one limit. PUT and PATCH change its amounts and need If-Match. DELETE removes it: of a Kueue quota nothing
+    is left, of other limits no bound.
     """
     user = current_user(request)
     row = limit_services.get(user, id_)
     if request.method != "GET":
         require_holder_scope(request, services.holder_and_scope(row)[0])
-    if request.method == "PUT":
+    if request.method in METHODS:
         with transaction.atomic(), advisory_lock("limits"):
             row = limit_services.get(user, id_)
             etag.require_match(request, version(row))
-            row = limit_services.set_limit(
-                user, *services.holder_and_scope(row), limit_spec(read(LimitSpecBody, request))
-            )
+            shown = document(row)
+            spec = limit_spec(shown | edits.changes(LimitSpecChange, request, shown))
+            row = limit_services.set_limit(user, *services.holder_and_scope(row), spec)
     elif request.method == "DELETE":
         limit_services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -120,35 +119,39 @@ class PolicyOut(serializers.Serializer):
     within = serializers.ChoiceField(Within.values)
 
 
-class PolicyBody(Body):
-    weight = Amount(required=False, default=Decimal(1), max_digits=9, decimal_places=3, min_value=Decimal(0))
-    reclaim = Choice(
-        Reclaim.choices, required=False, default=Reclaim.ANY.value, help_text="Kueue's reclaimWithinCohort."
-    )
-    within = Choice(Within.choices, required=False, default=Within.NEVER.value, help_text="Kueue's withinClusterQueue.")
+class PolicyBody(Update):
+    """A queue policy as GET gives it, or a part of it; omitted fields stay unchanged."""
+
+    shown = PolicyOut
+    weight = Amount(required=False, max_digits=9, decimal_places=3, min_value=Decimal(0))
+    reclaim = Choice(Reclaim.choices, required=False, help_text="Kueue's reclaimWithinCohort.")
+    within = Choice(Within.choices, required=False, help_text="Kueue's withinClusterQueue.")
 
 
 @extend_schema(methods=["GET"], responses=PolicyOut)
-@extend_schema(
-    methods=["PUT"], summary="Set a queue policy", parameters=IF_MATCH, request=PolicyBody, responses=PolicyOut
-)
-@api_view(["GET", "PUT"])
+@described("Set a queue policy", PolicyBody, PolicyOut)
+@api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
-    """Return the queue policy of a department or team: its fair-sharing weight, and whom it may preempt. PUT sets it
-    and needs If-Match.
+    """Return the queue policy of a department or team: its fair-sharing weight, and whom it may preempt. PUT and
+    PATCH set it and need If-Match.
     """
     user = current_user(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
-    if request.method == "PUT":
+    if request.method in METHODS:
 
-        def check(policy: Policy) -> None:
+        def changed(policy: Policy) -> Policy:
             etag.require_match(request, _policy_version(policy))
+            return replace(policy, **edits.changes(PolicyBody, request, _policy_document(kind, slug, policy)))
 
-        limit_services.set_policy(user, holder, read(PolicyBody, request), check)
+        limit_services.set_policy(user, holder, changed)
     agreed = selectors.policy_of(holder)
-    shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
-    return Response(shown, headers={"ETag": etag.entity_tag(_policy_version(agreed))})
+    headers = {"ETag": etag.entity_tag(_policy_version(agreed))}
+    return Response(_policy_document(kind, slug, agreed), headers=headers)
+
+
+def _policy_document(kind: str, slug: str, agreed: Policy) -> dict[str, Any]:
+    return {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight.normalize():f}"}
 
 
 def _policy_version(agreed: Policy) -> str:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,33 +13,34 @@ from portal.api.http import auth
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import Body, Choice, List, Text, Timestamp, read
+from portal.api.http.strict import Body, Choice, List, Text, Timestamp, query_value, read
 from portal.api.schemas.problem_output import refusals
 from portal.core import clock
-from portal.tenants import access, services
+from portal.tenants import access, people, services
 from portal.tenants import tokens as tenant_tokens
 from portal.tenants.models import ApiToken, Membership, PlatformRole, Role, Scope
 
 ROLES = [*Role.values, *filter(None, PlatformRole.values)]
+OF_USER = OpenApiParameter("user", OpenApiTypes.STR, description="Username: the tokens of that person (operators).")
 STATES = [state.value for state in tenant_tokens.State]
 
 
-class TeamRole(serializers.Serializer):
+class TeamRoleOut(serializers.Serializer):
     slug = serializers.CharField()
     role = serializers.ChoiceField(ROLES, help_text="operator or auditor without a membership.")
 
 
-class OwnProject(serializers.Serializer):
+class OwnProjectOut(serializers.Serializer):
     slug = serializers.CharField()
     team = serializers.CharField(source="team.slug")
     namespace = serializers.CharField()
 
 
-class Me(serializers.Serializer):
+class MeOut(serializers.Serializer):
     username = serializers.CharField()
     platform_role = serializers.ChoiceField(list(filter(None, PlatformRole.values)), allow_blank=True)
-    teams = TeamRole(many=True)
-    projects = OwnProject(many=True)
+    teams = TeamRoleOut(many=True)
+    projects = OwnProjectOut(many=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
     token_expires_at = serializers.DateTimeField(allow_null=True, help_text="Null in a browser's session.")
 
@@ -52,7 +54,8 @@ class TokenRequest(Body):
     )
 
 
-class Token(serializers.ModelSerializer):
+class TokenOut(serializers.ModelSerializer):
+    user = serializers.CharField(source="user.username")
     state = serializers.SerializerMethodField(help_text="Whether it is accepted.")
 
     @extend_schema_field(serializers.ChoiceField(STATES))
@@ -63,6 +66,7 @@ class Token(serializers.ModelSerializer):
         model = ApiToken
         fields: tuple[str, ...] = (
             "id",
+            "user",
             "name",
             "prefix",
             "scopes",
@@ -74,14 +78,14 @@ class Token(serializers.ModelSerializer):
         )
 
 
-class NewToken(Token):
+class NewTokenOut(TokenOut):
     token = serializers.CharField(help_text="The secret. Shown only here.")
 
-    class Meta(Token.Meta):
-        fields = (*Token.Meta.fields, "token")
+    class Meta(TokenOut.Meta):
+        fields = (*TokenOut.Meta.fields, "token")
 
 
-@extend_schema(responses=Me)
+@extend_schema(responses=MeOut)
 @api_view(["GET"])
 def me(request: Request) -> Response:
     """Return the caller with teams, projects, and the scopes of the token."""
@@ -98,23 +102,25 @@ def me(request: Request) -> Response:
         "scopes": auth.scopes(request),
         "token_expires_at": auth.token_expires_at(request),
     }
-    return Response(Me(data).data)
+    return Response(MeOut(data).data)
 
 
-@extend_schema(methods=["GET"], responses=page_schema(Token))
+@extend_schema(methods=["GET"], parameters=[OF_USER], responses=page_schema(TokenOut))
 @extend_schema(
     methods=["POST"],
     summary="Create a token",
     request=TokenRequest,
-    responses={201: NewToken, **refusals("outlives_token")},
+    responses={201: NewTokenOut, **refusals("outlives_token")},
 )
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
-    """List the caller's tokens. POST creates one; if called with a token, it has no more scopes and ends no later than
-    that one.
+    """List the caller's tokens, or for operators those of `user`. POST creates one; if called with a token, it has no
+    more scopes and ends no later than that one.
     """
     if request.method == "GET":
-        return page(request, ApiToken.objects.filter(user=current_user(request)), _render, "-created_at", "-id")
+        user, name = current_user(request), query_value(request, "user")
+        rows = people.tokens_of(user, name) if name else ApiToken.objects.filter(user=user)
+        return page(request, rows.select_related("user"), _render, "-created_at", "-id")
     values = read(TokenRequest, request)
     row, secret = services.issue_token(
         current_user(request),
@@ -124,16 +130,25 @@ def tokens(request: Request) -> Response:
         parent=request.auth if isinstance(request.auth, ApiToken) else None,
         actor=current_user(request).username,
     )
-    return Response({**Token(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
+    return Response({**TokenOut(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
 
 
-@extend_schema(responses={204: None})
-@api_view(["DELETE"])
+@extend_schema(methods=["GET"], summary="Return a token", responses=TokenOut)
+@extend_schema(methods=["DELETE"], summary="Revoke a token", responses={204: None})
+@api_view(["GET", "DELETE"])
 def token(request: Request, token_id: int) -> HttpResponse:
-    """Revoke one of the caller's tokens, and those that were created with it."""
-    services.revoke_token(current_user(request), token_id, actor=current_user(request).username)
+    """Return one of the caller's tokens, or for operators anybody's. DELETE revokes it, and those that were created
+    with it; of others it needs scope admin.
+    """
+    user = current_user(request)
+    row = people.token(user, token_id)
+    if request.method == "GET":
+        return Response(TokenOut(row).data)
+    if row.user != user:
+        auth.require_scope(request, Scope.ADMIN)
+    services.revoke_token(row.user, row.pk, actor=user.username)
     return Response(status=204)
 
 
 def _render(rows: list[ApiToken]) -> list[dict[str, Any]]:
-    return [dict(Token(row).data) for row in rows]
+    return [dict(TokenOut(row).data) for row in rows]

@@ -7,14 +7,15 @@ from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http import etag
+from portal.api.http import edits, etag
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Choice, Text, query_value, read
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.structure import IF_MATCH, TEAM
+from portal.api.views.structure import TEAM
 from portal.core.errors import NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
@@ -32,11 +33,15 @@ class MemberOut(serializers.ModelSerializer):
         fields = ("team", "username", "role", "active")
 
 
-class MemberChange(Body):
+class MemberChange(Update):
+    """A member as GET gives it, or the role alone."""
+
+    shown = MemberOut
+    role = Choice(Role.choices, required=False)
+
+
+class NewMember(Body):
     role = Choice(Role.choices)
-
-
-class NewMember(MemberChange):
     team = Text(max_length=40)
     username = Text(max_length=150)
 
@@ -68,28 +73,22 @@ def members(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=MemberOut)
-@extend_schema(
-    methods=["PUT"],
-    summary="Change the role of a member",
-    request=MemberChange,
-    responses={200: MemberOut, **refusals("last_lead")},
-    parameters=IF_MATCH,
-)
+@described("Change the role of a member", MemberChange, {200: MemberOut, **refusals("last_lead")})
 @extend_schema(methods=["DELETE"], summary="Remove a member", responses={204: None, **refusals("last_lead")})
-@api_view(["GET", "PUT", "DELETE"])
+@api_view(["GET", *METHODS, "DELETE"])
 @permission_classes([LeadScope])
 def member(request: Request, team: str, username: str) -> HttpResponse:
-    """Return one member, with its ETag. PUT changes the role, DELETE removes the member (leads)."""
+    """Return one member, with its ETag. PUT and PATCH change the role, DELETE removes the member (leads)."""
     user, of = current_user(request), access.team_for(current_user(request), team)
     if request.method == "DELETE":
         tenants.remove(user, of, username)
         return Response(status=204)
-    if request.method == "PUT":
-        role = read(MemberChange, request)["role"]
-        return _out(tenants.set_role(user, of, username, role, etag.lock(request, _version)))
     row = tenants.member(of, username)
     if row is None:
         raise NotVisible(f"The member {named(username)} of {named(team)}", hint="GET /members lists them.")
+    if request.method in METHODS:
+        role = edits.changes(MemberChange, request, MemberOut(row).data).get("role", row.role)
+        row = tenants.set_role(user, of, username, role, etag.lock(request, _version))
     return _out(row)
 
 

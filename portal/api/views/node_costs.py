@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -14,7 +15,9 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, Text, Timestamp, read
 from portal.api.schemas.problem_output import refusals
+from portal.api.views.withdrawals import dated
 from portal.tenants import access
+from portal.tenants.models import User
 from quotas.costs import price_tables, pricing, selectors
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import NodeCost, NodeTerm
@@ -91,8 +94,7 @@ def node_costs(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        rows = access.for_platform(user, NodeCost.objects.select_related("flavor", "node"))
-        return page(request, rows, _render_costs, "-valid_from", "-id")
+        return page(request, _costs(user), _render_costs, "-valid_from", "-id")
     values = read(NewNodeCost, request)
     subject = pricing.subject_named(user, *(values.get(name, "") for name in ("flavor", "term", "cluster", "node")))
     row = pricing.set_node_cost(
@@ -125,11 +127,18 @@ def node_terms(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        rows = access.for_platform(user, NodeTerm.objects.select_related("node"))
-        return page(request, rows, _render_terms, "-valid_from", "-id")
+        return page(request, _terms(user), _render_terms, "-valid_from", "-id")
     values = read(NewNodeTerm, request)
     row = pricing.set_node_term(user, values["cluster"], values["node"], values["term"], values.get("valid_from"))
     return Response(_render_terms([row])[0], status=201)
+
+
+def _costs(user: User) -> QuerySet[NodeCost]:
+    return access.for_platform(user, NodeCost.objects.select_related("flavor", "node"))
+
+
+def _terms(user: User) -> QuerySet[NodeTerm]:
+    return access.for_platform(user, NodeTerm.objects.select_related("node"))
 
 
 def _render_costs(rows: list[NodeCost]) -> list[dict[str, Any]]:
@@ -162,3 +171,7 @@ def _render_terms(rows: list[NodeTerm]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+node_cost = dated("node-cost", NodeCostOut, _costs, _render_costs)
+node_term = dated("node-term", NodeTermOut, _terms, _render_terms)

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
+from portal.api.schemas.json_object import JsonObject
 from portal.clusters.models import Cluster
 from portal.tenants import access, members
 from portal.tenants.models import User
@@ -26,6 +27,7 @@ class ClusterOut(serializers.ModelSerializer):
 class NodeOut(serializers.ModelSerializer):
     cluster = serializers.CharField(source="cluster.slug")
     flavor = serializers.CharField(source="flavor.name", allow_null=True, default=None)
+    capacity = serializers.DictField(child=serializers.IntegerField(), help_text="Pool → units.")
 
     class Meta:
         model = Node
@@ -35,6 +37,7 @@ class NodeOut(serializers.ModelSerializer):
 class DeviceOut(serializers.ModelSerializer):
     node = serializers.CharField(source="node.name")
     flavor = serializers.CharField(source="flavor.name")
+    attributes = JsonObject(help_text="As the driver publishes them.")
 
     class Meta:
         model = Device

@@ -1,35 +1,68 @@
 """Presets: requests that operators offer under a name."""
 
+from decimal import Decimal
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.capacity.fleet import fleet
 from allocations.capacity.headroom import Availability
-from portal.api.http.auth import current_user
+from allocations.domain.allocation_spec import MAX_SLICES
+from portal.api.http import edits, etag
+from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.edits import METHODS, Update, described
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import query_value
-from portal.api.schemas.allocation_output import hours
+from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, query_value, read
 from portal.api.schemas.problem_output import refusals
+from portal.core.errors import Invalid, NotVisible
+from portal.core.quotation import named
 from portal.http import own_writes
 from portal.tenants import access
+from quotas.catalog import decisions
 from quotas.catalog import selectors as catalog
-from quotas.catalog.models import Preset
+from quotas.catalog.models import Offering, Preset
 
 
 class PresetOut(serializers.Serializer):
+    id = serializers.IntegerField()
     name = serializers.CharField()
     offering = serializers.CharField(help_text="With count and hours, the body of POST /allocations.")
     count = serializers.IntegerField()
     hours = serializers.CharField(help_text="Decimal.")
+    position = serializers.IntegerField(help_text="Those with a lower number come first.")
+    hidden = serializers.BooleanField(help_text="Not in the list.")
+
+
+class NewPreset(Body):
+    name = Text(max_length=40)
+    offering = Text(max_length=127)
+    count = Integer(min_value=1, max_value=MAX_SLICES, default=1)
+    hours = Amount(required=False, max_digits=8, decimal_places=2, min_value=Decimal("0.01"), help_text="Default: 8.")
+    position = Integer(min_value=0, max_value=32767, default=0)
+    hidden = Boolean(default=False)
+
+
+class PresetChange(Update):
+    """A preset as GET gives it, or a part of it."""
+
+    shown = PresetOut
+    name = Text(required=False, max_length=40)
+    offering = Text(required=False, max_length=127)
+    count = Integer(required=False, min_value=1, max_value=MAX_SLICES)
+    hours = Amount(required=False, max_digits=8, decimal_places=2, min_value=Decimal("0.01"))
+    position = Integer(required=False, min_value=0, max_value=32767)
+    hidden = Boolean(required=False)
 
 
 @extend_schema(
+    methods=["GET"],
     parameters=[
         OpenApiParameter(
             "project", OpenApiTypes.STR, description="Only what its team has quota for, with healthy devices."
@@ -37,10 +70,23 @@ class PresetOut(serializers.Serializer):
     ],
     responses={200: page_schema(PresetOut), **refusals("not_found")},
 )
-@api_view(["GET"])
+@extend_schema(
+    methods=["POST"],
+    summary="Create a preset",
+    parameters=[KEY],
+    request=NewPreset,
+    responses={201: PresetOut, **refusals("name_taken", "count_invalid", "time_invalid")},
+)
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+@idempotent(NewPreset)
 def presets(request: Request) -> Response:
-    """List the requests that operators offer under a name, such as Notebook; in the order of the page Request."""
+    """List the requests that operators offer under a name, such as Notebook; in the order of the page Request. POST
+    creates one (operators).
+    """
     user = current_user(request)
+    if request.method == "POST":
+        return _out(decisions.save_preset(user, Preset(), _named(read(NewPreset, request))), 201)
     offered = fleet(own_writes.fleet_max_age_s(user.pk))
     shown = offered.offerings()
     if slug := query_value(request, "project"):
@@ -53,5 +99,50 @@ def presets(request: Request) -> Response:
     return page(request, rows, lambda found: [_document(row) for row in found], "position", "name")
 
 
+@extend_schema(methods=["GET"], responses=PresetOut)
+@described("Change a preset", PresetChange, {200: PresetOut, **refusals("name_taken", "count_invalid", "time_invalid")})
+@api_view(["GET", *METHODS])
+@permission_classes([AdminScope])
+def preset(request: Request, preset_id: int) -> Response:
+    """Return one preset, with its ETag; a hidden one to platform staff alone. PUT and PATCH change it (operators) and
+    need If-Match.
+    """
+    user = current_user(request)
+    rows = Preset.objects.select_related("offering") if access.sees_all(user) else catalog.presets()
+    row = rows.filter(pk=preset_id).first()
+    if row is None:
+        raise NotVisible(f"The preset {preset_id}", hint="GET /presets lists them.")
+    if request.method in METHODS:
+        changes = _named(edits.changes(PresetChange, request, _document(row)))
+        row = decisions.save_preset(user, row, changes, etag.lock(request, _version))
+    return _out(row)
+
+
+def _named(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with the offering that they name. Raises Invalid."""
+    if "offering" not in values:
+        return values
+    found = None if "\x00" in values["offering"] else Offering.objects.filter(key=values["offering"]).first()
+    if found is None:
+        raise Invalid({"offering": [f"There is no offering {named(values['offering'])}. GET /offerings lists them."]})
+    return {**values, "offering": found}
+
+
+def _version(row: Preset) -> str:
+    return etag.version(row.name, row.offering_id, row.count, _hours(row), row.position, row.hidden)
+
+
+def _out(row: Preset, status: int = 200) -> Response:
+    return Response(_document(row), status=status, headers={"ETag": etag.entity_tag(_version(row))})
+
+
 def _document(row: Preset) -> dict[str, Any]:
-    return {"name": row.name, "offering": row.offering.key, "count": row.count, "hours": hours(row.hours)}
+    return {
+        **{name: getattr(row, name) for name in ("id", "name", "count", "position", "hidden")},
+        "offering": row.offering.key,
+        "hours": _hours(row),
+    }
+
+
+def _hours(row: Preset) -> str:
+    return f"{Decimal(row.hours).normalize():f}"

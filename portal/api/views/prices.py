@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -16,7 +17,9 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
 from portal.api.schemas.problem_output import refusals
+from portal.api.views.withdrawals import dated
 from portal.core.errors import Invalid
+from portal.tenants.models import User
 from quotas.costs import price_tables, pricing, public_prices, selectors
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
@@ -69,7 +72,7 @@ class PublicPriceOut(serializers.Serializer):
     source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
 
 
-class PublicPriceList(serializers.Serializer):
+class PublicPriceListOut(serializers.Serializer):
     results = PublicPriceOut(many=True)
 
 
@@ -113,7 +116,7 @@ def prices(request: Request) -> Response:
     flavor's GPUs, or the list price of an offering's slices.
     """
     if request.method == "GET":
-        rows = Price.objects.select_related("flavor", "offering")
+        rows = _visible(current_user(request))
         if flavors := query_values(request, "flavor"):
             rows = rows.filter(flavor__name__in=flavors)
         return page(request, rows, _render, "-valid_from", "-id")
@@ -121,7 +124,7 @@ def prices(request: Request) -> Response:
     return Response(_render([price])[0], status=201)
 
 
-@extend_schema(responses=PublicPriceList)
+@extend_schema(responses=PublicPriceListOut)
 @api_view(["GET"])
 def public(request: Request) -> Response:
     """List what providers asked for an hour of common instances, each with its day and source. Nothing applies them."""
@@ -150,6 +153,11 @@ def import_(request: Request) -> Response:
     done = price_tables.import_table(current_user(request), values["csv"], dry_run=values["dry_run"])
     rows = [vars(row) for row in done.rows]
     return Response({"results": rows, "errors": done.errors, "applied": done.is_applied})
+
+
+def _visible(user: User) -> QuerySet[Price]:
+    """Return all prices, which everybody sees."""
+    return Price.objects.select_related("flavor", "offering")
 
 
 def _set(request: Request, values: dict[str, Any]) -> Price:
@@ -181,3 +189,6 @@ def _render(rows: list[Price]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+price = dated("price", PriceOut, _visible, _render)

@@ -14,8 +14,9 @@ from rest_framework.response import Response
 from allocations.projects import adopt as project_adopt
 from allocations.projects import archive as project_archive
 from allocations.projects import editable, organization, transfer
-from portal.api.http import etag
+from portal.api.http import edits, etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
@@ -23,7 +24,7 @@ from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, 
 from portal.api.schemas.allocation_input import EmptyBody
 from portal.api.schemas.cost_output import amount
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
+from portal.api.views.structure import SLUG_HELP, TEAM
 from portal.core.errors import Invalid
 from portal.core.quotation import named
 from portal.tenants import access
@@ -88,11 +89,12 @@ class NewProject(Body):
     config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
 
 
-class ProjectChange(Body):
-    """A change of a project; omitted fields stay unchanged. Leads change the name, operators the rest, with scope
-    admin.
+class ProjectChange(Update):
+    """A project as GET gives it, or a part of it; omitted fields stay unchanged. Leads change the name, operators the
+    rest, with scope admin.
     """
 
+    shown = ProjectOut
     name = Text(required=False, max_length=100)
     pod_security = Choice(PodSecurity.choices, required=False, help_text=POD_SECURITY)
     egress = Choice(Egress.choices, required=False, help_text=EGRESS)
@@ -187,20 +189,15 @@ def projects(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=ProjectOut)
-@extend_schema(
-    methods=["PUT"],
-    summary="Change a project",
-    request=ProjectChange,
-    responses=ProjectOut,
-    parameters=IF_MATCH,
-)
-@api_view(["GET", "PUT"])
+@described("Change a project", ProjectChange, ProjectOut)
+@api_view(["GET", *METHODS])
 @permission_classes([LeadScope])
 def project(request: Request, slug: str) -> Response:
-    """Return one project, with its ETag. PUT changes its name (leads), or its settings (operators)."""
+    """Return one project, with its ETag. PUT and PATCH change its name (leads), or its settings
+    (operators)."""
     row = access.project_for(current_user(request), slug)
-    if request.method == "PUT":
-        values = read(ProjectChange, request)
+    if request.method in METHODS:
+        values = edits.changes(ProjectChange, request, ProjectOut(row).data)
         if values.keys() - {"name"}:
             require_scope(request, Scope.ADMIN)
         row = organization.change_project(current_user(request), row, lock=etag.lock(request, _version), **values)

@@ -10,8 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.projects import editable, organization
-from portal.api.http import etag
+from portal.api.http import edits, etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
@@ -25,7 +26,6 @@ from portal.tenants.models import Department, Team, User
 SLUG_HELP = "Lower-case letters, digits and hyphens. Cannot be changed later."
 PARENT_HELP = "Slug of the department above; null: none."
 TEAM = OpenApiParameter("team", OpenApiTypes.STR, description="Slug.")
-IF_MATCH = [OpenApiParameter("If-Match", {"type": "string", "minLength": 1}, OpenApiParameter.HEADER, required=True)]
 
 
 class DepartmentOut(serializers.ModelSerializer):
@@ -50,9 +50,10 @@ class NewDepartment(Body):
     parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
 
 
-class DepartmentChange(Body):
-    """A change of a department; omitted fields stay unchanged."""
+class DepartmentChange(Update):
+    """A department as GET gives it, or a part of it; omitted fields stay unchanged."""
 
+    shown = DepartmentOut
     name = Text(required=False, max_length=100)
     parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
 
@@ -63,9 +64,10 @@ class NewTeam(Body):
     department = Text(max_length=40)
 
 
-class TeamChange(Body):
-    """A change of a team; omitted fields stay unchanged."""
+class TeamChange(Update):
+    """A team as GET gives it, or a part of it; omitted fields stay unchanged."""
 
+    shown = TeamOut
     name = Text(required=False, max_length=100)
     department = Text(required=False, max_length=40, help_text="With which the team lends from now on.")
 
@@ -93,21 +95,15 @@ def departments(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=DepartmentOut)
-@extend_schema(
-    methods=["PUT"],
-    summary="Rename or move a department",
-    request=DepartmentChange,
-    responses=DepartmentOut,
-    parameters=IF_MATCH,
-)
-@api_view(["GET", "PUT"])
+@described("Rename or move a department", DepartmentChange, DepartmentOut)
+@api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def department(request: Request, slug: str) -> Response:
-    """Return one department, with its ETag. PUT renames or moves it (operators) and needs If-Match."""
+    """Return one department, with its ETag. PUT and PATCH rename or move it (operators) and need If-Match."""
     user = current_user(request)
     row = access.department_for(user, slug)
-    if request.method == "PUT":
-        changes = read(DepartmentChange, request)
+    if request.method in METHODS:
+        changes = edits.changes(DepartmentChange, request, DepartmentOut(row).data)
         if "parent" in changes:
             changes["parent"] = _department(user, changes["parent"], "parent")
         row = organization.change_department(user, row, changes, etag.lock(request, _department_version))
@@ -139,21 +135,21 @@ def teams(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=TeamOut)
-@extend_schema(
-    methods=["PUT"],
-    summary="Rename or move a team",
-    request=TeamChange,
-    responses=TeamOut,
-    parameters=IF_MATCH,
-)
-@api_view(["GET", "PUT"])
+@described("Rename or move a team", TeamChange, TeamOut)
+@extend_schema(methods=["DELETE"], summary="Delete a team", responses={204: None, **refusals("wrong_phase")})
+@api_view(["GET", *METHODS, "DELETE"])
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:
-    """Return one team, with its ETag. PUT renames it or moves it to another department (operators)."""
+    """Return one team, with its ETag. PUT and PATCH rename it or move it to another department
+    (operators). DELETE deletes it, if it never had a project or a quota.
+    """
     user = current_user(request)
     row = access.team_for(user, slug)
-    if request.method == "PUT":
-        changes = read(TeamChange, request)
+    if request.method == "DELETE":
+        organization.delete_team(user, row)
+        return Response(status=204)
+    if request.method in METHODS:
+        changes = edits.changes(TeamChange, request, TeamOut(row).data)
         if "department" in changes:
             changes["department"] = _department(user, changes["department"], "department")
         row = organization.change_team(user, row, changes, etag.lock(request, _team_version))

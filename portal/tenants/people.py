@@ -1,0 +1,84 @@
+"""People and their tokens, as operators manage them: over REST, where the admin is not at hand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import QuerySet
+
+from portal.core.errors import Invalid, NotVisible, Refused
+from portal.core.locks import RowLock, advisory_lock, unlocked
+from portal.core.quotation import named
+from portal.tenants import access, services
+from portal.tenants.models import ApiToken, PlatformRole, User
+
+ACTION = "person.manage"
+
+
+def visible(user: User) -> QuerySet[User]:
+    """Return all people, for platform staff. Raises Forbidden."""
+    return access.for_platform(user, User.objects.all())
+
+
+def person(user: User, username: str) -> User:
+    """Return the person, for platform staff. Raises Forbidden, NotVisible."""
+    found = None if "\x00" in username else visible(user).filter(username=username).first()
+    if found is None:
+        raise NotVisible(f"The person {named(username)}", hint="GET /people lists them.")
+    return found
+
+
+def create(user: User, username: str, password: str, **fields: Any) -> User:
+    """Create a person who signs in with this password; ``fields`` are those of `services.create_user`.
+
+    Raises Forbidden; Invalid, also for a password that is too weak; Refused for a name that is taken.
+    """
+    access.require(user, ACTION, None)
+    try:
+        validate_password(password, User(username=username, email=fields.get("email", "")))
+    except ValidationError as error:
+        raise Invalid({"password": list(error.messages)}) from error
+    return services.create_user(username, password, actor=user.username, **fields)
+
+
+def change(user: User, row: User, changes: Mapping[str, Any], lock: RowLock[User] = unlocked) -> User:
+    """Change name, address, platform role, or whether the person is active, and return the person. Who is no longer
+    active loses all tokens and the access to clusters.
+
+    Raises Forbidden; Invalid; Refused ``last_operator`` if nobody could give the role back.
+    """
+    access.require(user, ACTION, None)
+    with transaction.atomic(), advisory_lock("operators"):
+        row = lock(row)
+        if not changes:
+            return row
+        for name, value in changes.items():
+            setattr(row, name, value)
+        try:
+            row.full_clean(exclude=["password"], validate_unique=False)
+        except ValidationError as error:
+            raise Invalid(error.message_dict) from error
+        others = User.objects.filter(platform_role=PlatformRole.OPERATOR, is_active=True).exclude(pk=row.pk)
+        if not ((row.is_active and row.platform_role == PlatformRole.OPERATOR) or others.exists()):
+            words = f"{row.username} is the only active operator."
+            raise Refused("last_operator", words, "Make someone else operator first.")
+        services.save_person(row, list(changes), actor=user.username)
+    return row
+
+
+def tokens_of(user: User, username: str) -> QuerySet[ApiToken]:
+    """Return the tokens of a person, for operators. Raises Forbidden, NotVisible."""
+    access.require(user, ACTION, None)
+    return ApiToken.objects.filter(user=person(user, username))
+
+
+def token(user: User, token_id: int) -> ApiToken:
+    """Return a token of one's own, or of anybody for operators. Raises NotVisible."""
+    rows = ApiToken.objects.select_related("user")
+    own = rows if access.can(user, ACTION, None) else rows.filter(user=user)
+    found = own.filter(pk=token_id).first()
+    if found is None:
+        raise NotVisible("The token")
+    return found
