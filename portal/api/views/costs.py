@@ -1,10 +1,10 @@
 """Usage and cost: grouped by any key of the ledger, as CSV, of GPUs and nodes, and of one allocation."""
 
-import re
 from collections.abc import Iterator
 from uuid import UUID
 
 from django.http import StreamingHttpResponse
+from django.utils.text import slugify
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import content_negotiation_class
@@ -32,7 +32,6 @@ LIMIT = OpenApiParameter(
     "limit", OpenApiTypes.INT, default=row_pages.PAGE_SIZE, description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}."
 )
 EXPORT_FORMATS = ("csv",)
-NOT_IN_NAMES = re.compile("[^a-z0-9]+")
 BY = ("gpu", "node")
 NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter window, or ask again later."
 
@@ -79,7 +78,7 @@ def export(request: Request) -> StreamingHttpResponse:
 
 def _file_name(query: CostQuery) -> str:
     """Return a name that tells the keys and the days: ``costs-by-project-2026-11-01-to-2026-12-01.csv``."""
-    keys = "-".join(NOT_IN_NAMES.sub("-", key) for key in query.keys)
+    keys = "-".join(slugify(key) for key in query.keys)
     return f"costs-by-{keys}-{query.window.start:%Y-%m-%d}-to-{query.window.end:%Y-%m-%d}.csv"
 
 
