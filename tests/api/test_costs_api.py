@@ -213,7 +213,7 @@ def test_a_client_of_opencost_is_answered_in_its_own_words(api):
     ("theirs", "sentence"),
     [
         ("filterPods=a", "filterPods: The ledger knows no pods."),
-        ("format=csv", "format: Use json. CSV is GET /costs/export."),
+        ("format=csv", "format: Use json; /costs/export is CSV."),
         ("offset=5", "offset: Follow `next` of the answer."),
         ("minCost=1", "minCost: There is no such query parameter."),
     ],

@@ -50,7 +50,7 @@ def costs(request: Request) -> Response:
     cluster, flavor and node, but for `idle=share` and `idle=owner`. What has no node is `__unallocated__`.
     """
     if query_value(request, "format", "json") != "json":
-        raise Invalid({"format": ["Use json. CSV is GET /costs/export."]})
+        raise Invalid({"format": ["Use json; /costs/export is CSV."]})
     place = row_pages.place_of(request)
     user, query = current_user(request), cost_query.read(request, place.now)
     found = report(user, query, place.now)
