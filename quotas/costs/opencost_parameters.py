@@ -20,6 +20,12 @@ from quotas.costs.reports import CostQuery
 TRUE, FALSE = {"true", "t", "1"}, {"false", "f", "0"}
 """What Go's strconv.ParseBool reads, in lower case."""
 STEPS = {"1h": "hour", "60m": "hour", "1d": "day", "24h": "day", "window": "all"}
+CHOICES = {
+    "accumulateBy": list(cost_parameters.STEPS),
+    "step": list(STEPS),
+    "costMetric": list(cost_parameters.METRICS),
+}
+"""Parameter → its values, where it has some only."""
 FILTERS = {"filterClusters": "cluster", "filterNodes": "node", "filterNamespaces": "namespace"}
 """Parameter → the key that it compares. ``filterLabels`` compares the label that each of its values names."""
 MAX_VALUES = 100
@@ -73,11 +79,11 @@ def read(parameters: QueryDict, now: datetime) -> CostQuery:
 def _steps(parameters: QueryDict) -> list[tuple[str, str]]:
     by, step, accumulate = (parameters.get(name, "") for name in ("accumulateBy", "step", "accumulate"))
     if by:
-        _one_of("accumulateBy", by, cost_parameters.STEPS)
+        _check("accumulateBy", by)
         return [("accumulate", by)]
     if not step:
         return []
-    _one_of("step", step, STEPS, " For weeks and months use accumulateBy.")
+    _check("step", step, " For weeks and months use accumulateBy.")
     return [("accumulate", STEPS[step])] if accumulate in ("", "false") else []
 
 
@@ -98,7 +104,7 @@ def _metric(parameters: QueryDict) -> list[tuple[str, str]]:
     metric = parameters.get("costMetric", "")
     if not metric:
         return []
-    _one_of("costMetric", metric, cost_parameters.METRICS)
+    _check("costMetric", metric)
     if parameters.get("cost", metric) != metric:
         raise Invalid({"costMetric": ["Give it or cost, not both."]})
     return [("cost", metric)]
@@ -133,6 +139,6 @@ def _bool(parameters: QueryDict, name: str) -> bool | None:
     return value in TRUE if value else None
 
 
-def _one_of(name: str, value: str, choices: Mapping[str, object], more: str = "") -> None:
-    if value not in choices:
-        raise Invalid({name: [f"Use one of {', '.join(choices)}.{more}"]})
+def _check(name: str, value: str, more: str = "") -> None:
+    if value not in CHOICES[name]:
+        raise Invalid({name: [f"Use one of {', '.join(CHOICES[name])}.{more}"]})

@@ -10,7 +10,7 @@ from quotas.costs import columns, cost_parameters, opencost_parameters, windows
 from quotas.costs.calendar import Calendar
 from quotas.costs.cost_parameters import METRICS, STEPS, WEEKDAYS
 from quotas.costs.idle_views import IdleBy, IdleMode, IdleSplit
-from quotas.costs.opencost_parameters import REFUSED, TAKEN
+from quotas.costs.opencost_parameters import CHOICES, REFUSED, TAKEN
 from quotas.costs.rating import Window
 from quotas.costs.reports import CostQuery
 
@@ -47,7 +47,10 @@ PARAMETERS = [
     ),
     OpenApiParameter("cost", OpenApiTypes.STR, enum=list(METRICS), default="cumulative", description=COST_HELP),
     OpenApiParameter("compare", OpenApiTypes.STR, enum=["previous"], description=COMPARE_HELP),
-    *(OpenApiParameter(name, OpenApiTypes.STR, description=f"As OpenCost. {help_}") for name, help_ in TAKEN.items()),
+    *(
+        OpenApiParameter(name, OpenApiTypes.STR, enum=CHOICES.get(name), description=f"As OpenCost. {help_}")
+        for name, help_ in TAKEN.items()
+    ),
     *(OpenApiParameter(name, OpenApiTypes.STR, exclude=True) for name in REFUSED),  # in words of their own
 ]
 
