@@ -51,7 +51,8 @@ def by_plugin(cluster: str) -> dict[str, Any]:
             "args": ["credential", "--cluster", cluster],
             "interactiveMode": "Never",
             "provideClusterInfo": False,
-            "installHint": "kubectl asks the GPU portal for a token: install gpu-portal, then run `gpu-portal login`.",
+            "installHint": "kubectl asks the GPU portal for a token by the command gpu-portal. Install it "
+            "as the portal's docs say (/docs/how-to/install-the-command.html), then run `gpu-portal login`.",
         }
     }
 

@@ -19,6 +19,7 @@ from portal.audit.entries import audit
 from portal.clusters import registry
 from portal.core import clock
 from portal.core.errors import Busy, Forbidden, Refused
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Membership, Project, User
 
@@ -92,7 +93,7 @@ def credential(user: User, cluster: str = "", *, until: datetime | None = None) 
     """
     cluster = cluster or registry.own()
     if not projects_of(user, cluster).exists():
-        raise _no_account()
+        raise _no_account(cluster)
     token = create_token(user, cluster, until)
     after = {"cluster": cluster, "expires_at": token.expires_at.isoformat()}
     audit(user.username, "credential.create", user.username, after=after)
@@ -127,7 +128,13 @@ def create_token(user: User, cluster: str, until: datetime | None) -> PersonToke
         raise _no_account() from error
 
 
-def _no_account() -> Forbidden:
+def _no_account(cluster: str = "") -> Forbidden:
+    if cluster not in ("", registry.own()):
+        return Forbidden(
+            "viewer",
+            detail=f"You have no account on the cluster {named(cluster)}: your teams have no project in it.",
+            hint="`gpu-portal kubeconfig --project SLUG` writes a kubeconfig for the cluster of a project.",
+        )
     return Forbidden(
         "viewer",
         detail="Only members and viewers of a team have an account on the cluster.",

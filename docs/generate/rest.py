@@ -21,7 +21,8 @@ with `/api/v1`.
 OBJECTS = """# REST objects
 
 For those who read answers of the REST API: every object with its fields. Written by `make reference` from the schema.
-Every field of an answer is always there; an unknown value is null. [Operations](rest.md) name the objects.
+Every field of an answer is always there; an unknown value is null, an unknown text
+null or empty. [Operations](rest.md) name the objects.
 
 """
 Schema = dict[str, Any]

@@ -150,6 +150,8 @@ def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int | No
         expires_at = datetime.now(UTC) + timedelta(days=days)  # of this machine: the portal is another one
         body["expires_at"] = expires_at.isoformat()
     made = client.post("tokens", body)
+    if client.output.is_text:
+        click.echo(f"{made['name']} is valid until {moment(made['expires_at'])}.", err=True)
     say(client, made, lambda: str(made["token"]))
 
 

@@ -9,6 +9,7 @@ import click
 
 from portal.cli import amounts
 from portal.cli.client import Client
+from portal.cli.option_types import Names
 from portal.cli.output import say, table, with_client
 from portal.cli.output_format import CSV
 from portal.cli.times import moment
@@ -16,6 +17,10 @@ from portal.cli.times import moment
 BAR, BAR_WIDTH = "█", 20
 IDLE = ("separate", "hide", "share", "owner")
 STEPS = ("all", "hour", "day", "week", "month")
+KEYS = (
+    *("department", "team", "project", "member", "namespace", "flavor", "offering", "kind", "allocation", "cluster"),
+    *("node", "all"),
+)
 METRICS = ("cumulative", "hourly", "daily", "monthly")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 RATES = {"hourly": " an hour", "daily": " a day", "monthly": " a month"}
@@ -25,7 +30,13 @@ RATES = {"hourly": " an hour", "daily": " a day", "monthly": " a month"}
 @click.option("--window", default="7d", show_default=True, help="today, 7d, week, lastweek, month, t0,t1, ...")
 @click.option("--timezone", help="Of days, weeks and months, such as Europe/Berlin; else UTC.")
 @click.option("--week-start", type=click.Choice(WEEKDAYS), help="On which day weeks begin; else monday.")
-@click.option("--aggregate", default="project", show_default=True, help="Keys and label:KEY, with commas; or all.")
+@click.option(
+    "--aggregate",
+    type=Names(*KEYS, prefix="label:"),
+    default="project",
+    show_default=True,
+    help="Keys and label:KEY, with commas; or all.",
+)
 @click.option("--accumulate", type=click.Choice(STEPS), help="all: one row for the window. Else a row for each.")
 @click.option("--daily", is_flag=True, help="The same as --accumulate day.")
 @click.option("--filter", "only", help='As OpenCost: team:"vision"+(kind:"whole"|label[stage]:"prod").')

@@ -32,16 +32,20 @@ class JsonFile(click.File):
 
 
 class Names(click.ParamType):
-    """Names with commas between them, each one of ``choices``; their text as it is."""
+    """Names with commas between them, each one of ``choices`` or, if there is one, with ``prefix``; their text as it
+    is.
+    """
 
     name = "names"
 
-    def __init__(self, *choices: str) -> None:
-        self._choices = choices
+    def __init__(self, *choices: str, prefix: str = "") -> None:
+        self._choices, self._prefix = choices, prefix
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if unknown := [name for name in value.split(",") if name.strip() not in self._choices]:
-            self.fail(f"{', '.join(unknown)} is none of {', '.join(self._choices)}.", param, ctx)
+        names = [name for name in value.split(",") if not (self._prefix and name.strip().startswith(self._prefix))]
+        if unknown := [name for name in names if name.strip() not in self._choices]:
+            known = [*self._choices, *([f"{self._prefix}KEY"] if self._prefix else [])]
+            self.fail(f"{', '.join(unknown)} is none of {', '.join(known)}.", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

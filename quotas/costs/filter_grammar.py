@@ -8,7 +8,7 @@ OpenCost's filter grammar, version 2 (core/pkg/filter/ast/parser.go):
 
 `+` is "and", `|` is "or", and a comma is "or" between values; `+` and `|` are not mixed without parentheses. Two things
 are also taken: a value without quotes, if it has none of `"+|,()` and no space, and a space for a `+`, since that is
-what a `+` in a URL means.
+what a `+` in a URL means. `label:"app"` keeps what has the label, whatever its value.
 """
 
 from collections.abc import Collection
@@ -115,17 +115,17 @@ class _Read(Transformer[Token, Filter]):
 
     def comparison(self, parts: list[Any]) -> Filter:
         key, operator, values = parts
-        return Comparison(
-            str(key), Operator(str(operator).removeprefix("!")), values, is_negated=str(operator).startswith("!")
-        )
+        is_negated = operator.startswith("!")
+        if key == LABEL:
+            return _has_label(operator, values, is_negated=is_negated)
+        return Comparison(str(key), Operator(operator.removeprefix("!")), values, is_negated=is_negated)
 
     def key(self, parts: list[Token | None]) -> str:
         field, name = parts
         assert field is not None
         if name is None:
-            is_label = field == LABEL
-            why = f"{LABEL} needs the key of a label in brackets" if is_label else f"{str(field)!r} is not a valid key"
-            return str(field) if field in KEYS else _refuse(field.column, why)
+            known = field in KEYS or field == LABEL
+            return str(field) if known else _refuse(field.column, f"{str(field)!r} is not a valid key")
         if field != LABEL:
             _refuse(field.column, f"Only {LABEL} has a name in brackets")
         if not labels.is_key(name):
@@ -134,6 +134,18 @@ class _Read(Transformer[Token, Filter]):
 
     def values(self, parts: list[Token]) -> tuple[str, ...]:
         return tuple(part[1:-1] if part.type == "QUOTED" else str(part) for part in parts)
+
+
+def _has_label(operator: Token, values: tuple[str, ...], *, is_negated: bool) -> Filter:
+    """Return what keeps rows that have a label with one of these keys, or none of them."""
+    if operator.removeprefix("!") != Operator.EQUALS:
+        _refuse(operator.column, f"{LABEL} without brackets is compared by : and !: alone; write {LABEL}[<key>]")
+    if wrong := [name for name in values if not labels.is_key(name)]:
+        _refuse(operator.column, f"{wrong[0]!r} is not a valid label key")
+    parts = tuple(Comparison(label_key(name), Operator.EQUALS, ("",), is_negated=not is_negated) for name in values)
+    if len(parts) == 1:
+        return parts[0]
+    return And(parts) if is_negated else Or(parts)
 
 
 @cache

@@ -1,12 +1,14 @@
-"""The window grammar: `today yesterday 15m 24h 7d 2w week lastweek month lastmonth <t0>,<t1>`, half-open.
+"""The window grammar: `today yesterday 15m 24h 7d 2w week lastweek month lastmonth`, `7d offset 1d`, `<t0>,<t1>`.
 
-As in OpenCost, with two differences: weeks start on Monday (ISO 8601) unless another day is chosen, and every window is
-half-open. Named windows are of a calendar: that of a time zone, UTC unless another is chosen. `today`, `7d` and `month`
-reach to the end of the day or month, so their end may be in the future, where nothing is charged yet. `15m` ends now.
+As OpenCost reads it (core/pkg/opencost/window.go), with these differences: weeks start on Monday (ISO 8601) unless
+another day is chosen, `week` and `month` reach to the end of the week or month, `15m` ends now, and every window is
+half-open. Named windows are of a calendar: that of a time zone, UTC unless another is chosen. `today`, `24h`, `7d` and
+`month` have the present hour, day or month whole, so their end may be in the future, where nothing is charged yet. One
+with an offset ends so long before now.
 """
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from portal.core import rfc3339
 from portal.core.errors import Invalid
@@ -20,15 +22,19 @@ MINUTE = timedelta(minutes=1)
 FIRST_YEAR, LAST_YEAR = 1970, 2999
 DAY_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 LENGTH = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
+OFFSET = re.compile(r"([1-9][0-9]{0,4})([mhdw])[ +]offset[ +]([1-9][0-9]{0,4})([mhdw])")
+"""With a + where a URL had a space."""
+UNIX_SECONDS = re.compile(r"([0-9]{1,11})[,-]([0-9]{1,11})")
+UNITS = {"m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 WORKS = (
-    "today, yesterday, 7d (any number of m, h, d or w), week, lastweek, month, lastmonth, "
-    "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
+    "today, yesterday, 7d (any number of m, h, d or w), 7d offset 1d, week, lastweek, month, lastmonth, "
+    "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z or in Unix seconds"
 )
 
 
 def parse(text: str, now: datetime, calendar: Calendar = UTC_CALENDAR) -> Window:
     """Return the window that `text` names at `now`; raise Invalid, with examples, for any other text."""
-    window = _named(text, now, calendar) or _pair(text, calendar)
+    window = _named(text, now, calendar) or _earlier(text, now) or _unix_seconds(text) or _pair(text, calendar)
     if window.end == window.start:
         raise _invalid("It is empty, since the end is not part of a window: 2026-11-01,2026-11-02 is one day.")
     if window.end < window.start:
@@ -88,6 +94,27 @@ def _last(count: int, unit: str, now: datetime, calendar: Calendar) -> Window:
         return Window(end - min(count, (MAX_DAYS + 1) * 24) * HOUR, end)
     tomorrow = calendar.day_of(now) + DAY
     return _days(calendar, tomorrow - min(count * (7 if unit == "w" else 1), MAX_DAYS + 1) * DAY, tomorrow)
+
+
+def _earlier(text: str, now: datetime) -> Window | None:
+    """Return the window of so much time that ended so long ago."""
+    if not (found := OFFSET.fullmatch(text)):
+        return None
+    length, offset = int(found[1]) * UNITS[found[2]], int(found[3]) * UNITS[found[4]]
+    if offset > MAX_DAYS * DAY:
+        raise _invalid(f"Its offset is longer than {MAX_DAYS} days.")
+    end = now - offset
+    return Window(end - min(length, (MAX_DAYS + 1) * DAY), end)
+
+
+def _unix_seconds(text: str) -> Window | None:
+    if not (found := UNIX_SECONDS.fullmatch(text)):
+        return None
+    try:
+        start, end = (datetime.fromtimestamp(int(seconds), UTC) for seconds in found.groups())
+    except (OverflowError, ValueError) as error:
+        raise _invalid(f"{quoted(text)} is not two valid times.") from error
+    return Window(start, end)
 
 
 def _days(calendar: Calendar, start: date, end: date) -> Window:

@@ -2,10 +2,13 @@
 
 import json
 
+import click
 import pytest
 
 from allocations.models import Allocation
+from portal.cli.costs import KEYS, costs
 from portal.tenants.models import User
+from quotas.costs import columns
 from tests.support.capacity import RESOURCES, record
 from tests.support.quotas import hour, used
 
@@ -107,3 +110,10 @@ def test_a_forecast_says_what_is_known_and_what_is_not(run):
     assert [line.split()[0] for line in printed[2:6]] == ["posted", "committed", "expected", "total"]
     assert printed[-1].startswith(("80 % range: ", "Probably "))
     assert run("forecast", "--team", "another").exit_code == 1
+
+
+def test_keys_are_completed_and_are_those_of_the_portal():
+    [option] = [each for each in costs.params if each.name == "aggregate"]
+    items = option.type.shell_complete(click.Context(costs), option, "team,n")
+    assert [item.value for item in items] == ["team,namespace", "team,node"]
+    assert set(KEYS) == {*columns.KEYS, columns.ALL}

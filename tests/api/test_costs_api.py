@@ -198,3 +198,26 @@ def test_members_set_no_price(api, member):
     assert api.post("/api/v1/prices", body, format="json").status_code == 403
     operator = person(platform_role="operator")
     assert client(operator, "read", "request").post("/api/v1/prices", body, format="json").status_code == 403
+
+
+def test_a_client_of_opencost_is_answered_in_its_own_words(api):
+    own = api.get(f"{URL}?window={WINDOW}&aggregate=namespace&accumulate=day&filter=cluster:local").json()
+    seconds = "1793577600,1793664000"
+    theirs = f"window={seconds}&aggregate=namespace&step=1d&resolution=1m&format=json&filterClusters=local"
+    answer = api.get(f"{URL}?{theirs}&includeProportionalAssetResourceCosts=false&includeIdle=false")
+    assert answer.status_code == 200, answer.json()
+    assert answer.json()["results"] == own["results"] != []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "sentence"),
+    [
+        ("filterPods=a", "filterPods: The ledger knows no pods."),
+        ("format=csv", "format: Use json; /costs/export is CSV."),
+        ("offset=5", "offset: Follow `next` of the answer."),
+        ("minCost=1", "minCost: There is no such query parameter."),
+    ],
+)
+def test_what_opencost_has_and_the_portal_has_not_is_told(api, theirs, sentence):
+    answer = api.get(f"{URL}?{theirs}")
+    assert (answer.status_code, answer.json()["detail"][: len(sentence)]) == (400, sentence)

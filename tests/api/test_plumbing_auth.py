@@ -47,6 +47,13 @@ def test_a_session_cannot_write_without_a_csrf_token(team):
     assert answer["Content-Type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("scheme", ["Basic", "Token", "ApiKey"])
+def test_another_scheme_is_not_called_a_wrong_token(scheme):
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"{scheme} gpup_anything")
+    assert "Authorization: Bearer <token>" in api.get("/api/v1/me").json()["detail"]
+
+
 @pytest.mark.parametrize("header", [None, "Bearer", "Bearer nonsense", "Basic bWU6bWU=", "Bearer gpup_ä"])
 def test_without_a_token_that_works_the_answer_is_401(header):
     api = APIClient()

@@ -8,12 +8,14 @@ import json
 import secrets
 import shlex
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deploy.local.runner import Local
+from tests.cluster.refused_manifests.rows import pods, rows
 from tests.support.cluster.api_client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Answer
 from tests.support.cluster.manifests import Entry, build, fill, table
 from tests.support.cluster.stage import Person, Stage, staged
@@ -96,19 +98,64 @@ def test_warns_when(row: Entry, stage: Stage) -> None:
     assert row["message"] in " ".join(answer.warnings.split())
 
 
-def test_what_says_which_gpu_it_wants_is_not_warned_of(stage: Stage) -> None:
+def test_what_says_which_gpus_it_wants_is_not_warned_of(stage: Stage) -> None:
     gpu = {"resources": {which: {"nvidia.com/gpu": "1"} for which in ("requests", "limits")}}
     template = {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L40S"}}, "container": gpu}
     job = {"job": {"labels": {"kueue.x-k8s.io/queue-name": "gpu"}, "template": template}}
-    held = {"workload": "Deployment", "pod": {"labels": {"gpu-portal.io/allocation": "train-1"}}}
+    train = {"gpu-portal.io/allocation": "train-1"}
+    held = {"workload": "Deployment", "pod": {"labels": train}}
+    meant = {"pod": {"labels": train, "annotations": {"gpu-portal.io/containers": "main"}, "second": {}}}
+    indexed = {
+        "job": {
+            "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2},
+            "template": {"labels": train, "annotations": {"gpu-portal.io/slices": "by-index"}},
+        }
+    }
     counted = {
         "workload": "StatefulSet",
         "replicas": 2,
         "pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}, "annotations": {"gpu-portal.io/slices": "by-index"}},
     }
-    for entry in (job, held, counted):
+    for entry in (job, held, counted, meant, indexed):
         answer = stage.tenant.create(build(entry, "silent"), dry_run=True)
         assert (answer.status, answer.warnings) == (201, "")
+
+
+def test_each_refusal_leads_to_a_manifest_that_runs(stage: Stage) -> None:
+    for row in rows({"runtime": f"nvidia-{stage.names['ns']}"}):
+        for step in row.steps:
+            answers = [stage.tenant.tried(manifest) for manifest in step.before]
+            said = [words for is_refused, words in answers if is_refused != step.warns]
+            assert [piece for piece in step.told if not any(piece in words for words in said)] == [], (
+                row.title,
+                answers,
+            )
+            assert any(is_refused for is_refused, _ in answers) != step.warns, (row.title, answers)
+        for manifest in (*row.mended, *(pod for each in row.mended for pod in pods(each))):
+            answer = stage.tenant.create(manifest, dry_run=True)
+            assert (answer.status, answer.message, answer.warnings) == (201, "", ""), row.title
+
+
+def test_what_is_written_is_kept_as_it_is_but_for_what_the_guide_says(stage: Stage) -> None:
+    """Whatever else a guard does not want it refuses: what is overwritten runs otherwise than its author believes."""
+    changed = set()
+    for entry in table("honest"):
+        written = build(entry, entry["name"])
+        stored = stage.tenant.get(written["kind"], entry["name"])
+        changed |= {f"{written['kind']}{path}" for path in unlike(written, stored)}
+    assert changed == {"Job.spec.podReplacementPolicy", "Pod.spec.terminationGracePeriodSeconds"}
+
+
+def unlike(written: Any, stored: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths at which something else is stored than was written; more may be stored."""
+    if isinstance(written, dict):
+        for key, value in written.items():
+            yield from unlike(value, stored.get(key) if isinstance(stored, dict) else None, f"{path}.{key}")
+    elif isinstance(written, list):
+        for value, other in zip_longest(written, (stored or [])[: len(written)]):
+            yield from unlike(value, other, path)
+    elif str(written) != str(stored):
+        yield path
 
 
 def test_every_guard_that_refuses_is_attacked() -> None:
@@ -335,6 +382,14 @@ def test_a_project_has_the_types_of_services_that_an_operator_allows(stage: Stag
     finally:
         stage.portal.do(*allow, "gpu-portal.io/exposure=cluster")
     eventually(lambda: refuser("policies/services.yaml") in stage.tenant.run(*node_port).stderr)
+
+
+def test_operators_make_claims_and_cron_jobs(stage: Stage) -> None:
+    refused = [row["send"] for row in ATTACKS if row["guard"] == "policies/refused-kinds.yaml" and "send" in row]
+    assert {manifest["kind"] for manifest in refused} == {"CronJob", "ResourceClaim", "ResourceClaimTemplate"}
+    for manifest in refused:
+        answer = stage.admin.create(manifest, dry_run=True)
+        assert answer.status == 201, answer.message
 
 
 def test_operators_may_repair_what_the_portal_keeps(stage: Stage) -> None:

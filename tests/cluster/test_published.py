@@ -1,6 +1,5 @@
 """NVIDIA's DRA demo specs and Kueue's job examples, applied as a member: refused as they are, and run when adapted."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,6 @@ from allocations.models import Allocation
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
 from tests.cluster.published.__main__ import examples, holds
-from tests.support.cluster import kinds
 from tests.support.cluster.allocations import wait_for
 from tests.support.cluster.lent_projects import LentProjects
 from tests.support.cluster.manifests import build, merge
@@ -46,22 +44,9 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("row", EXAMPLES, ids=ids(EXAMPLES))
 def test_as_it_is_each_object_is_refused_or_warned_of_in_words(row: dict[str, Any], person: Person) -> None:
     for entry in row["as_is"]:
-        is_refused, said = tried(person, build(entry, "example"))
+        is_refused, said = person.tried(build(entry, "example"))
         assert entry.get("refused", entry.get("warned")).replace('"', "") in said
         assert is_refused == ("refused" in entry), said
-
-
-def tried(person: Person, manifest: dict[str, Any]) -> tuple[bool, str]:
-    """Return whether the object is refused, and what is said of it without quotes: of a kind that the API server does
-    not have, by kubectl.
-    """
-    if kinds.find(person.api.all_kinds(), manifest["kind"], manifest["apiVersion"]):
-        answer = person.create(manifest, dry_run=True)
-        is_refused, said = answer.status >= 400, f"{answer.message} {answer.warnings}"
-    else:
-        done = person.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(manifest))
-        is_refused, said = done.returncode != 0, done.stderr
-    return is_refused, " ".join(said.replace('"', "").split())
 
 
 ADAPTED = [row for row in EXAMPLES if "adapted" in row]

@@ -14,7 +14,7 @@ from portal.cli.option_types import TextUpTo
 from portal.cli.output_format import NAME, OutputType
 
 FREE = {
-    *("--aggregate", "--cluster", "--department", "--filter", "--from", "--idempotency-key", "--label", "--member"),
+    *("--cluster", "--department", "--filter", "--from", "--idempotency-key", "--label", "--member"),
     *("--name", "--offering", "--project", "--team", "--timezone", "--token", "--until", "--url", "--window"),
 }
 """Texts that only the portal can judge."""

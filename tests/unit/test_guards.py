@@ -14,10 +14,11 @@ CLUSTER_SCOPED = {
 }
 ALWAYS_REFUSE = {
     *("kept-objects", "holder-pods", "job-selector"),  # what the portal keeps, and its holders
+    "refused-kinds",  # all that keeps these kinds from the tenant role
     *("portal-reach", "portal-namespaces"),  # the portal itself
     *("portal-priority-classes", "portal-priority-levels", "portal-flow-schemas"),
 }
-WARN_ONLY = {"job-choice", "workload-templates"}
+WARN_ONLY = {"job-choice", "container-choice", "workload-templates"}
 MANAGED = {"gpu-portal.io/managed": "true"}
 NOT_WARNED = [{"key": "gpu-portal.io/guard", "operator": "NotIn", "values": ["audit"]}]
 

@@ -1,13 +1,17 @@
-"""The table of published examples in docs/reference/examples.md is that of the tests."""
+"""The published examples and the refused manifests in the docs are those of the tests."""
 
 import json
 
+import pytest
+
 from tests.cluster.published import __main__ as published
+from tests.cluster.refused_manifests import __main__ as refused
 
 
-def test_the_guide_has_the_examples_that_are_tried() -> None:
-    text = published.GUIDE.read_text(encoding="utf-8")
-    assert published.written(text) == text, "python -m tests.cluster.published --write"
+@pytest.mark.parametrize("tried", [published, refused], ids=["published", "refused"])
+def test_the_guide_has_the_manifests_that_are_tried(tried) -> None:
+    text = tried.GUIDE.read_text(encoding="utf-8")
+    assert tried.written(text) == text, f"python -m {tried.__package__} --write"
 
 
 def test_every_example_either_runs_adapted_or_says_why_not() -> None:

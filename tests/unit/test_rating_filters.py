@@ -38,6 +38,10 @@ def is_(key: str, *values: str, **options: bool) -> Comparison:
         ('node:""', is_("node", "")),
         ('label[app]:"x"', is_("label:app", "x")),
         ('label[example.com/app]!:"x"', is_("label:example.com/app", "x", is_negated=True)),
+        ('label:"app"', is_("label:app", "", is_negated=True)),
+        ('label!:"app"', is_("label:app", "")),
+        ('label:"app","stage"', Or((is_("label:app", "", is_negated=True), is_("label:stage", "", is_negated=True)))),
+        ('label!:"app","stage"', And((is_("label:app", ""), is_("label:stage", "")))),
     ],
 )
 def test_filters(text, found):
@@ -60,7 +64,8 @@ def test_filters(text, found):
         ('team:"x")', 9, "cannot be here"),
         ('team:"x"|kind:"y"+node:"z"', 18, "mixed"),
         ('team:"x"+kind:"y"|node:"z"', 18, "mixed"),
-        ('label:"x"', 1, "in brackets"),
+        ('label~:"x"', 6, "compared by : and !: alone"),
+        ('label:"-x"', 6, "'-x' is not a valid label key"),
         ('team[x]:"x"', 1, "Only label"),
         ('label[-]:"x"', 7, "'-' is not a valid label key"),
         ("label[x' OR ''=']:\"x\"", 7, "is not a valid label key"),

@@ -33,6 +33,11 @@ def day(month: int, number: int, year: int = 2026, hour: int = 0) -> datetime:
         ("lastmonth", day(10, 1), day(11, 1)),
         ("2026-11-01T00:00:00Z,2026-11-02T12:00:00+02:00", day(11, 1), datetime(2026, 11, 2, 10, tzinfo=UTC)),
         ("2026-11-01,2026-11-08", day(11, 1), day(11, 8)),
+        ("7d offset 1d", datetime(2026, 11, 11, 15, 30, tzinfo=UTC), datetime(2026, 11, 18, 15, 30, tzinfo=UTC)),
+        ("45m+offset+15m", datetime(2026, 11, 19, 14, 30, tzinfo=UTC), datetime(2026, 11, 19, 15, 15, tzinfo=UTC)),
+        ("1h offset 1w", datetime(2026, 11, 12, 14, 30, tzinfo=UTC), datetime(2026, 11, 12, 15, 30, tzinfo=UTC)),
+        ("1793491200,1793577600", day(11, 1), day(11, 2)),
+        ("1793491200-1793577600", day(11, 1), day(11, 2)),
     ],
 )
 def test_windows(text, start, end):
@@ -57,6 +62,8 @@ def test_months_of_any_length_and_the_turn_of_the_year():
         "0001-01-01T00:00:00+14:00,today",
         "0001-01-01,9999-12-31",
         *("88000h", "600w", "0m", "7M", "7s"),
+        *("7d offset", "7d offset 99999d", "99999d offset 1d", "offset 1d", "7d offset 0d"),
+        *("1793491200", "1793491200,", "99999999999,99999999999", "1793577600,1793491200", "0,99999999999"),
     ],
 )
 def test_any_other_text_is_answered_with_what_works(text):

@@ -32,8 +32,10 @@ class BearerAuthentication(BaseAuthentication):
         if not scheme:
             return None
         why = "The token is unknown, revoked or expired."
+        if is_other := scheme.lower() != "bearer":
+            why = "A token is sent as Authorization: Bearer <token>; no other scheme is read."
         try:
-            row = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
+            row = None if is_other else tokens.find(token.strip())
         except tokens.Expired as expired:
             row, why = None, f"The token expired at {expired.at:%Y-%m-%d %H:%M:%S} UTC."
         if row is None:

@@ -12,7 +12,12 @@ from portal.api.http.pagination import MAX_PAGE_SIZE, PAGE_SIZE
 
 PAGING = [
     OpenApiParameter("cursor", OpenApiTypes.STR, description="As in next and previous."),
-    OpenApiParameter("limit", OpenApiTypes.INT, default=PAGE_SIZE, description=f"Rows, at most {MAX_PAGE_SIZE}."),
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
+        default=PAGE_SIZE,
+        description=f"Rows, at most {MAX_PAGE_SIZE}.",
+    ),
     OpenApiParameter("fields", OpenApiTypes.STR, exclude=True),  # a generated client would miss the others
 ]
 

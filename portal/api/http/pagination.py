@@ -20,10 +20,11 @@ from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer, Serializer, URLField
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
+from portal.api.http.strict import query_whole
 from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
-PAGE_SIZE, MAX_PAGE_SIZE, MAX_DIGITS = 50, 200, 100
+PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 INVALID_CURSOR = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
@@ -130,10 +131,7 @@ def serialized_page(request: Request, rows: QuerySet[Any], out: type[ModelSerial
 
 
 def _size(request: Request) -> int:
-    raw = request.query_params.get("limit", str(PAGE_SIZE))
-    if not (raw.isascii() and raw.isdecimal()) or len(raw) > MAX_DIGITS or int(raw) < 1:
-        raise Invalid({"limit": [f"Use a whole number from 1 to {MAX_PAGE_SIZE}."]})
-    return min(int(raw), MAX_PAGE_SIZE)
+    return query_whole(request, "limit", PAGE_SIZE, MAX_PAGE_SIZE)
 
 
 def cursor_of(request: Request, length: int) -> Cursor:

@@ -1,4 +1,4 @@
-"""The query parameters of costs, which have OpenCost's words."""
+"""The query parameters of costs, and those of OpenCost's clients."""
 
 from datetime import datetime
 
@@ -6,10 +6,11 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from quotas.costs import columns, cost_parameters, windows
+from quotas.costs import columns, cost_parameters, opencost_parameters, windows
 from quotas.costs.calendar import Calendar
 from quotas.costs.cost_parameters import METRICS, STEPS, WEEKDAYS
 from quotas.costs.idle_views import IdleBy, IdleMode, IdleSplit
+from quotas.costs.opencost_parameters import CHOICES, REFUSED, TAKEN
 from quotas.costs.rating import Window
 from quotas.costs.reports import CostQuery
 
@@ -22,7 +23,7 @@ IDLE_HELP = (
 )
 IDLE_BY_HELP = "With idle=share: between whom. node: where Kubernetes names no GPU, the flavor."
 IDLE_SPLIT_HELP = "With idle=share: in proportion to cost, or evenly between the rows."
-FILTER_HELP = 'As OpenCost: team:"vision","language"+(kind!:"shared"|label[stage]:"prod").'
+FILTER_HELP = 'In OpenCost\'s grammar: team:"vision","language"+(kind!:"shared"|label[stage]:"prod").'
 COST_HELP = "Money: of the window, or by hour, day or month (730 hours) at the pace of the time until now."
 COMPARE_HELP = "previous: beside the window before, as long as what has passed of this one."
 FILTER = OpenApiParameter("filter", OpenApiTypes.STR, description=FILTER_HELP)
@@ -46,12 +47,17 @@ PARAMETERS = [
     ),
     OpenApiParameter("cost", OpenApiTypes.STR, enum=list(METRICS), default="cumulative", description=COST_HELP),
     OpenApiParameter("compare", OpenApiTypes.STR, enum=["previous"], description=COMPARE_HELP),
+    *(
+        OpenApiParameter(name, OpenApiTypes.STR, enum=CHOICES.get(name), description=f"As OpenCost. {help_}")
+        for name, help_ in TAKEN.items()
+    ),
+    *(OpenApiParameter(name, OpenApiTypes.STR, exclude=True) for name in REFUSED),  # in words of their own
 ]
 
 
 def read(request: Request, now: datetime) -> CostQuery:
     """Return the question that the query asks; raise Invalid for what cannot be read."""
-    return cost_parameters.read(request.query_params, now)
+    return opencost_parameters.read(request.query_params, now)
 
 
 def calendar(request: Request) -> Calendar:

@@ -37,7 +37,11 @@ NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter wind
 
 
 @extend_schema(
-    parameters=[*cost_query.PARAMETERS, LIMIT, etag.IF_NONE_MATCH],
+    parameters=[
+        *cost_query.PARAMETERS,
+        OpenApiParameter("format", OpenApiTypes.STR, enum=["json"], description="As OpenCost. CSV is /costs/export."),
+        *(LIMIT, etag.IF_NONE_MATCH),
+    ],
     responses={200: cost_report.CostPage(), 304: etag.UNCHANGED},
 )
 @api_view(["GET"])
@@ -46,6 +50,8 @@ def costs(request: Request) -> Response:
     cost: it is `unpriced_gpu_hours`. What nobody holds is in a row named `__idle__` where the keys are others than
     cluster, flavor and node, but for `idle=share` and `idle=owner`. What has no node is `__unallocated__`.
     """
+    if query_value(request, "format", "json") != "json":
+        raise Invalid({"format": ["Use json; /costs/export is CSV."]})
     place = row_pages.place_of(request)
     user, query = current_user(request), cost_query.read(request, place.now)
     found = report(user, query, place.now)

@@ -3,6 +3,7 @@
 All objects of the portal are written with the portal's own token, which shows that its cluster role is sufficient.
 """
 
+import json
 import secrets
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import yaml
 
 from deploy.local.home import Home
+from tests.support.cluster import kinds
 from tests.support.cluster.api_client import NAMESPACED, Answer, ApiClient
 from tests.support.cluster.manifests import build, project, table
 from tests.support.cluster.waiting import eventually
@@ -78,6 +80,18 @@ class Person:
         """Create the object; raise AssertionError if it is refused."""
         return self.api.created(manifest, self.namespace)
 
+    def tried(self, manifest: dict[str, Any]) -> tuple[bool, str]:
+        """Return whether a dry run of the object is refused, and what is said of it without quotes: of a kind that the
+        API server does not have, by kubectl.
+        """
+        if kinds.find(self.api.all_kinds(), manifest["kind"], manifest["apiVersion"]):
+            answer = self.create(manifest, dry_run=True)
+            is_refused, said = answer.status >= 400, f"{answer.message} {answer.warnings}"
+        else:
+            done = self.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(manifest))
+            is_refused, said = done.returncode != 0, done.stderr
+        return is_refused, " ".join(said.replace('"', "").split())
+
     def apply(self, manifest: dict[str, Any]) -> None:
         self.api.apply(manifest, self.namespace, manager="gpu-portal")
 
@@ -128,7 +142,7 @@ def staged(home: Home, folder: Path) -> Iterator[Stage]:
     afterwards.
     """
     ns = f"attacks-{secrets.token_hex(3)}"
-    names = {part: f"{ns}-{part}" for part in ("open", "neighbours", "foreign", "bare")} | {
+    names = {part: f"{ns}-{part}" for part in ("open", "warned", "neighbours", "foreign", "bare")} | {
         "ns": ns,
         "person": f"person-{ns}",
     }
@@ -158,8 +172,10 @@ def _write_projects(portal: Person, names: Mapping[str, str]) -> None:
     person = names["person"]
     for manifest in project(ns=names["ns"], level="restricted", person=person):
         portal.apply(manifest)
-    for manifest in project(SHARED_KINDS, ns=names["open"], level="privileged", person=person):
-        portal.apply(manifest)
+    for part, level in (("open", "privileged"), ("warned", "restricted")):
+        for manifest in project(SHARED_KINDS, ns=names[part], level=level, person=person):
+            portal.apply(manifest)
+    portal.do("label", "namespace", names["warned"], "gpu-portal.io/guard=audit", "--field-manager=gpu-portal")
     for manifest in project(SHARED_KINDS, ns=names["neighbours"], level="restricted", person="person-other"):
         portal.apply(manifest)
 
@@ -186,7 +202,7 @@ def _make_honest_things(tenant: Person) -> dict[str, str]:
 
 def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> None:
     ns = names["ns"]
-    for part in ("ns", "open", "neighbours"):
+    for part in ("ns", "open", "warned", "neighbours"):
         portal.delete("namespace", names[part])
     for part in ("foreign", "bare"):
         admin.delete("namespace", names[part])
