@@ -10,9 +10,11 @@ from typing import Any
 from django.db import transaction
 
 from allocations.projects import adopt, transfer
+from portal.core.errors import Refused
 from portal.core.locks import RowLock, unlocked
 from portal.tenants import access, services, structure
 from portal.tenants.models import Department, Project, Team, User
+from quotas.costs.models import SharedCost
 
 ACTION = "structure.manage"
 
@@ -58,6 +60,12 @@ def change_team(user: User, row: Team, changes: Mapping[str, Any], lock: RowLock
 def delete_team(user: User, row: Team) -> None:
     """Delete a team that was made by mistake: it never had a project or a quota. Raises Forbidden, Refused."""
     access.require(user, ACTION, row)
+    if shared := list(SharedCost.objects.filter(teams__contains=[row.slug]).values_list("name", flat=True)):
+        raise Refused(
+            "wrong_phase",
+            f"{row.slug} has a part of fixed costs: {', '.join(sorted(set(shared)))}.",
+            "It stays, and can be renamed.",
+        )
     structure.delete_team(row, actor=user.username)
 
 

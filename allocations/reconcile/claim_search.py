@@ -18,7 +18,8 @@ from allocations.domain.observed import ObservedAllocation
 from allocations.models import Allocation
 from portal.core.errors import Invalid
 
-LOOK_AGAIN = timedelta(seconds=5)
+LOOK_AGAIN = timedelta(seconds=15)
+"""A search may take a tenth of a second."""
 NO_DEVICES = "no node has devices free for the whole claim, or the scheduler would take too long to find them"
 
 
@@ -36,7 +37,7 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
     inventory = device_inventory.of_flavor(row.offering.flavor)
     try:
         parsed = parse(claim.document, inventory.schema)
-    except Invalid:
-        return NO_DEVICES
+    except Invalid as error:
+        return f"the devices published now do not match the claim: {error.detail}"
     available = inventory.available(claim.built.memory_part or Fraction(0))
     return "" if fit.is_schedulable(parsed, available) else NO_DEVICES

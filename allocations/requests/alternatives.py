@@ -79,7 +79,7 @@ def ranked_alternatives(
     """
     found: list[tuple[tuple[Any, ...], Alternative]] = []
     for candidate in candidates:
-        if 2 * _memory(candidate) < _memory(query.offering):
+        if 0 < 2 * _memory(candidate) < _memory(query.offering):
             continue
         request = _request(availability, query, candidate, query.count)
         if not (
@@ -152,8 +152,8 @@ def _request(availability: Availability, query: AlternativesQuery, candidate: Of
 
 
 def _memory(offering: Offering) -> Fraction:
-    """Return the GPU memory of a slice in MiB."""
-    return offering.memory_part * offering.flavor.memory_mib
+    """Return the GPU memory of a slice in MiB; 0 if it is not known."""
+    return offering.memory_part * offering.flavor.whole_gpu_mib
 
 
 def _difference(one: Fraction, other: Fraction) -> Fraction:

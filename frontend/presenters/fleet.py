@@ -213,7 +213,8 @@ def _resource(url: str, resource: NodeResource, swatches: dict[str, Swatch], *, 
             )
         )
     name = resource.name.removeprefix(VENDOR)
-    return TileGroup(tiles, name, f"{resource.used} of {resource.count} in use")
+    words = f"{resource.used} of {resource.count} in use"
+    return TileGroup(tiles, name, f"{words}, {unusable} not usable" if unusable else words)
 
 
 def _between(uses: Iterable[DeviceUse], start: int, end: int) -> Iterator[tuple[DeviceUse, int, int]]:

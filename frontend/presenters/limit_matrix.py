@@ -83,12 +83,13 @@ def table(matrix: Matrix, forms: Mapping[str, CellForm] | None = None) -> Table:
         )
         for one in matrix.columns
     )
+    limits = _limit_ids([(row, each) for row in matrix.rows for each in row.cells if key_of(row, each) in forms])
     rows = tuple(
         Row(
             kind_of(row),
             row.holder.slug,
             row.depth,
-            tuple(cell(row, each, forms.get(key_of(row, each))) for each in row.cells),
+            tuple(_cell(row, each, forms.get(key := key_of(row, each)), limits.get(key)) for each in row.cells),
         )
         for row in matrix.rows
     )
@@ -96,6 +97,12 @@ def table(matrix: Matrix, forms: Mapping[str, CellForm] | None = None) -> Table:
 
 
 def cell(row: MatrixRow, found: MatrixCell, form: CellForm | None = None) -> Cell:
+    """Return one cell; one query if it is open."""
+    key = key_of(row, found)
+    return _cell(row, found, form, _limit_ids([(row, found)] if form else []).get(key))
+
+
+def _cell(row: MatrixRow, found: MatrixCell, form: CellForm | None, limit_id: int | None) -> Cell:
     key = key_of(row, found)
     return Cell(
         key,
@@ -105,13 +112,15 @@ def cell(row: MatrixRow, found: MatrixCell, form: CellForm | None = None) -> Cel
         limit_services.text(found.over) if found.over else "",
         not (found.quota.nominal or found.used or found.lent or found.quota.borrowing != 0),
         form,
-        _limit_id(row, found) if form else None,
+        limit_id,
     )
 
 
-def _limit_id(row: MatrixRow, found: MatrixCell) -> int | None:
-    (known,) = limit_services.current([LimitChange(row.holder, found.pool, LimitSpec(0)).row()])
-    return known.pk if known else None
+def _limit_ids(opened: Sequence[tuple[MatrixRow, MatrixCell]]) -> dict[str, int]:
+    """Return the limits of the open cells that have one, by the key of their cell; one query, none without a cell."""
+    rows = [LimitChange(row.holder, each.pool, LimitSpec(0)).row() for row, each in opened]
+    known = zip(opened, limit_services.current(rows), strict=True)
+    return {key_of(*cell): limit.pk for cell, limit in known if limit is not None}
 
 
 def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:

@@ -65,7 +65,9 @@ def is_release(request: HttpRequest) -> bool:
     """Return whether a REST request releases allocations. It waits for nothing else that a person asked for: what is
     not released is charged.
     """
-    return request.method == "POST" and _is_rest(request) and request.path.endswith("/release")
+    parts = request.path_info.split("/")
+    is_path = parts[1:4] == ["api", "v1", "allocations"] and len(parts) in (5, 6) and parts[-1] == "release"
+    return request.method == "POST" and is_path
 
 
 def refuse_early(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

@@ -50,11 +50,12 @@ def use(request: HttpRequest, person: int, scope: str, limit: int, budget: str =
     return found
 
 
-def admit(request: HttpRequest, person: int, budget: str = "") -> None:
+def admit(request: HttpRequest, person: int, budget: str = "", *, is_remembered: bool = True) -> None:
     """Count the request as the person's until it ends. What has a `budget` of its own has as much processor time again,
     and is not refused for what other requests took.
 
-    Raises `TooManyRequests` if the person's requests have used up their processor time, or too many run or wait.
+    Raises `TooManyRequests` if the person's requests have used up their processor time, or too many run or wait. Unless
+    it `is_remembered`, later requests to the address are not refused early for it.
     """
     request.META[PERSON] = person
     name = request.META[COUNTED] = _name(person, budget)
@@ -62,11 +63,15 @@ def admit(request: HttpRequest, person: int, budget: str = "") -> None:
         request.META[WAIT] = counters.wait_if_counted(name, _limit_ms(), WINDOW_S)
     if wait_s := request.META[WAIT]:
         seconds = f"{_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
-        early_refusals.refuse(request, f"Your requests took more than {seconds}.", wait_s)
+        words = f"Your requests took more than {seconds}."
+        if is_remembered:
+            early_refusals.remember(request, words, wait_s)
+        raise TooManyRequests(words, wait_s)
     try:
         request.META[SLOT].enter_context(_slots_of(person).one())
     except TooManyRequests as refused:
-        early_refusals.remember(request, refused.detail, refused.retry_after_s)
+        if is_remembered:
+            early_refusals.remember(request, refused.detail, refused.retry_after_s)
         raise
 
 

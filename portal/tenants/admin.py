@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -12,7 +13,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
 from portal.core.admin import ReadOnlyAdmin
-from portal.core.errors import Invalid
+from portal.core.errors import Invalid, Refused
 from portal.tenants import services, structure
 from portal.tenants.models import ApiToken, Department, HierarchyChange, Invitation, Membership, Project, Team, User
 
@@ -20,8 +21,22 @@ from portal.tenants.models import ApiToken, Department, HierarchyChange, Invitat
 admin.site.unregister(Group)
 
 
+class PersonForm(UserChangeForm):
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or self.cleaned_data
+        role, is_active = found.get("platform_role", ""), found.get("is_active", False)
+        try:
+            services.require_operator_left(
+                User(pk=self.instance.pk, username=self.instance.username, platform_role=role, is_active=is_active)
+            )
+        except Refused as problem:
+            raise ValidationError(f"{problem.detail} {problem.hint}") from problem
+        return found
+
+
 @admin.register(User)
 class PersonAdmin(UserAdmin):
+    form = PersonForm
     list_display = ("username", "email", "platform_role", "is_active")
     list_filter = ("platform_role", "is_active")
     filter_horizontal = ()

@@ -8,11 +8,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 
-from portal.core.errors import Invalid, NotVisible, Refused
-from portal.core.locks import RowLock, advisory_lock, unlocked
+from portal.core.errors import Invalid, NotVisible
+from portal.core.locks import RowLock, unlocked
 from portal.core.quotation import named
 from portal.tenants import access, services
-from portal.tenants.models import ApiToken, PlatformRole, User
+from portal.tenants.models import ApiToken, User
 
 ACTION = "person.manage"
 
@@ -50,7 +50,7 @@ def change(user: User, row: User, changes: Mapping[str, Any], lock: RowLock[User
     Raises Forbidden; Invalid; Refused ``last_operator`` if nobody could give the role back.
     """
     access.require(user, ACTION, None)
-    with transaction.atomic(), advisory_lock("operators"):
+    with transaction.atomic():
         row = lock(row)
         if not changes:
             return row
@@ -60,10 +60,6 @@ def change(user: User, row: User, changes: Mapping[str, Any], lock: RowLock[User
             row.full_clean(exclude=["password"], validate_unique=False)
         except ValidationError as error:
             raise Invalid(error.message_dict) from error
-        others = User.objects.filter(platform_role=PlatformRole.OPERATOR, is_active=True).exclude(pk=row.pk)
-        if not ((row.is_active and row.platform_role == PlatformRole.OPERATOR) or others.exists()):
-            words = f"{row.username} is the only active operator."
-            raise Refused("last_operator", words, "Make someone else operator first.")
         services.save_person(row, list(changes), actor=user.username)
     return row
 

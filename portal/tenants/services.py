@@ -1,10 +1,9 @@
 """Write operations on departments, teams, projects, people, tokens and memberships.
 
 `portal.tenants.structure` changes them later, `portal.tenants.members` is what leads may do, `portal.tenants.people`
-what operators may. Each function validates,
-writes in one transaction with an audit entry, and enqueues what the cluster needs. Permission is checked by the
-callers: `portal.tenants.members`, `portal.tenants.invitations` and `allocations.projects.organization`; tokens are
-always one's own.
+what operators may. Each function validates, writes in one transaction with an audit entry, and enqueues what the
+cluster needs. Permission is checked by the callers: these two, `portal.tenants.invitations` and
+`allocations.projects.organization`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -146,9 +145,23 @@ def password_was_set(user: User, *, actor: str) -> None:
     revoke_tokens(user, actor=actor)
 
 
+def require_operator_left(user: User) -> None:
+    """Raise Refused ``last_operator`` if the changed person was the only active operator, and no longer is one."""
+    operators = User.objects.filter(platform_role=PlatformRole.OPERATOR, is_active=True)
+    is_one = user.is_active and user.platform_role == PlatformRole.OPERATOR
+    if not is_one and operators.filter(pk=user.pk).exists() and not operators.exclude(pk=user.pk).exists():
+        raise Refused(
+            "last_operator", f"{user.username} is the only active operator.", "Make someone else operator first."
+        )
+
+
 def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> None:
-    """Save an operator's changes of a person; who is no longer active loses access to the cluster too."""
-    with transaction.atomic():
+    """Save an operator's changes of a person; who is no longer active loses access to the cluster too.
+
+    Raises Refused ``last_operator`` if nobody could give the role back.
+    """
+    with transaction.atomic(), advisory_lock("operators"):
+        require_operator_left(user)
         known = User.objects.filter(pk=user.pk).first()
         user.save()
         fields = [field.name for field in User._meta.concrete_fields if field.name in {*changed} - {"password"}]

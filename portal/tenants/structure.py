@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import ProtectedError
+from django.db.models import PROTECT, ManyToOneRel
 
 from portal.audit.entries import audit
 from portal.core import clock
@@ -83,23 +83,31 @@ def move_team(team: Team, department: Department, *, actor: str) -> None:
 
 
 def delete_team(team: Team, *, actor: str) -> None:
-    """Delete a team that never had a project or a quota, with its members and invitations. Raises Refused."""
-    members = dict(team.memberships.order_by("user").values_list("user__username", "role"))
-    before = {"name": team.name, "department": team.department.slug, "members": members}
+    """Delete a team that never had a project, a quota or a policy, with its members and invitations. Raises Refused."""
     with transaction.atomic():
-        HierarchyChange.objects.filter(team=team).delete()
+        team = Team.objects.select_for_update().get(pk=team.pk)
         slug = team.slug
-        try:
-            team.delete()
-        except ProtectedError as error:
-            kinds = sorted({str(row._meta.verbose_name) for row in error.protected_objects})
+        if kept := _kinds_that_keep(team):
             raise Refused(
                 "wrong_phase",
-                f"{slug} has, or has had, what costs refer to: {', '.join(kinds)}.",
-                "Archive its projects and remove its quotas; then nobody can request anything in it.",
-            ) from error
+                f"{slug} has, or has had, what costs or limits refer to: {', '.join(kept)}.",
+                "It stays, and can be renamed. Archive its projects and remove its quotas; then nobody can request"
+                " anything in it.",
+            )
+        members = dict(team.memberships.order_by("user").values_list("user__username", "role"))
+        before = {"name": team.name, "department": team.department.slug, "members": members}
+        HierarchyChange.objects.filter(team=team).delete()
+        team.delete()
         audit(actor, "team.delete", slug, team=slug, before=before)
         workqueue.enqueue(*targets.platforms())
+
+
+def _kinds_that_keep(team: Team) -> list[str]:
+    """Return the kinds of rows, besides its place in the hierarchy, that keep the team from being deleted."""
+    relations = (one for one in Team._meta.get_fields(include_hidden=True) if isinstance(one, ManyToOneRel))
+    keeping = [one for one in relations if one.on_delete is PROTECT and one.related_model is not HierarchyChange]
+    found = (one for one in keeping if one.related_model._default_manager.filter(**{one.field.name: team}).exists())
+    return sorted(str(one.related_model._meta.verbose_name) for one in found)
 
 
 def record_parent(row: Team | Department) -> None:

@@ -22,8 +22,7 @@ def decide_flavor(user: User, row: Flavor, decided: Mapping[str, Any], lock: Row
 def uses_of_flavor(user: User, row: Flavor) -> list[str]:
     """Return what keeps an accepted flavor from becoming a proposal again. Raises Forbidden."""
     access.require(user, "catalog.manage", None)
-    with transaction.atomic():
-        return references.to_flavor(row)
+    return references.to_flavor(row)
 
 
 def save_preset(user: User, row: Preset, changes: Mapping[str, Any], lock: RowLock[Preset] = unlocked) -> Preset:

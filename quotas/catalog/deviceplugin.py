@@ -131,7 +131,9 @@ def _number_on_each_gpu(name: str, node: NodeFact) -> int:
     """Return how many devices of a profile each GPU of the node has; 0 if not all GPUs are divided into this profile
     alone, so that their number does not tell it.
     """
-    others = [other for other, amount in node.capacity.items() if other.startswith(PREFIX) and amount and other != name]
+    others = [
+        other for other, amount in node.capacity.items() if node_labels.is_gpu(other) and amount and other != name
+    ]
     count = 0 if node_labels.is_single(node.labels) else node_labels.number(node.labels, COUNT_LABEL)
     devices = Fraction(node.capacity[name], node_labels.replicas(node.labels, node_labels.base_of(name)))
     return int(devices / count) if count and not others and (devices / count).denominator == 1 else 0

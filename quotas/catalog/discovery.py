@@ -25,6 +25,7 @@ from quotas.catalog.types import (
     FoundNode,
     FoundOffering,
     FoundPool,
+    GpuMemory,
     Identity,
     NodeFact,
     SliceFact,
@@ -44,16 +45,16 @@ def discover(
     reserved_names: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
     current_shares: Mapping[str, Fraction] | None = None,
-    gpu_memory: Mapping[str, int] | None = None,
+    gpu_memory: GpuMemory | None = None,
 ) -> Discovered:
     """Return the catalog of one cluster.
 
     `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters,
-    `current_shares` the `gpu_share` that its offerings have already, by key, `gpu_memory` the MiB of a whole GPU by
-    model, as operators set it. The result depends on the facts only, not on their order.
+    `current_shares` the `gpu_share` that its offerings have already, by key, `gpu_memory` what is known of
+    whole GPUs. The result depends on the facts only, not on their order.
     """
     nodes = list(nodes)
-    sites = read_nodes(nodes, slices, classes, gpu_memory or {})
+    sites = read_nodes(nodes, slices, classes, gpu_memory or GpuMemory())
     groups: dict[Identity, list[ReadNode]] = defaultdict(list)
     for site in sites:
         if site.offered:

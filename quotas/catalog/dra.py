@@ -74,7 +74,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
             "set GPU feature discovery's mig.strategy to mixed where the DRA driver publishes the devices"
         )
     named.sort(key=_by_name)
-    problems += [] if problems else _disagreements(node, named)
+    problems += _disagreements(node, named)
     gpus = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
     geometry = published.geometry(

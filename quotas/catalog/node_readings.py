@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from quotas.catalog import deviceplugin, dra, dra_resources, fixed_layouts, node_labels, storable
 from quotas.catalog.fixed_layouts import FixedLayout
 from quotas.catalog.node_labels import PRODUCT_LABEL
-from quotas.catalog.types import ClassFact, Identity, NodeFact, Reading, SliceFact
+from quotas.catalog.types import ClassFact, GpuMemory, Identity, NodeFact, Reading, SliceFact
 
 GPU_TAINT = "nvidia.com/gpu"
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
@@ -34,9 +34,9 @@ class ReadNode:
 
 
 def read_nodes(
-    nodes: Iterable[NodeFact], slices: Iterable[SliceFact], classes: Iterable[ClassFact], gpu_memory: Mapping[str, int]
+    nodes: Iterable[NodeFact], slices: Iterable[SliceFact], classes: Iterable[ClassFact], gpu_memory: GpuMemory
 ) -> list[ReadNode]:
-    """Return the nodes with GPUs, by name; ``gpu_memory`` is the MiB of a whole GPU by model, as operators set it."""
+    """Return the nodes with GPUs, by name."""
     pieces, extended = dra.by_node(slices), dra_resources.extended_resources(classes)
     known = _with_gpu_memory(sorted(nodes, key=lambda node: node.name), gpu_memory)
     found = (_read_node(node, pieces.get(node.name, []), extended) for node in known)
@@ -70,19 +70,20 @@ def _with_pools(site: ReadNode, pools: Mapping[tuple[Identity, str, str], str]) 
     return replace(site, reading=reading, problems=(*site.problems, *problems), offered=bool(kept))
 
 
-def _with_gpu_memory(nodes: Sequence[NodeFact], decided: Mapping[str, int]) -> list[NodeFact]:
+def _with_gpu_memory(nodes: Sequence[NodeFact], known: GpuMemory) -> list[NodeFact]:
     """Return the nodes with the memory of a GPU: as decided, else as labelled, else as nodes of its model are labelled,
-    of which the least counts.
+    of which the least counts, else as they were.
     """
     models = [node_labels.model(node.labels.get(PRODUCT_LABEL, "")) for node in nodes]
     own = [node_labels.gpu_memory(node.labels) for node in nodes]
     own = [memory if memory <= storable.MAX_NUMBER else 0 for memory in own]
-    labelled: dict[str, int] = {}
+    least: dict[str, int] = {}
     for model, memory in zip(models, own, strict=True):
         if memory:
-            labelled[model] = min(memory, labelled.get(model, memory))
+            least[model] = min(memory, least.get(model, memory))
+    labelled = {**known.labelled, **least}
     return [
-        replace(node, gpu_memory_mib=decided.get(model) or memory or labelled.get(model, 0))
+        replace(node, gpu_memory_mib=known.decided.get(model) or memory or labelled.get(model, 0))
         for node, model, memory in zip(nodes, models, own, strict=True)
     ]
 

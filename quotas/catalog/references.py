@@ -4,8 +4,10 @@ Prices and costs of capacity do not count: a proposal may have them, and keeps i
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
-from django.db.models import PROTECT, ManyToOneRel, Model
+from django.db.models import PROTECT, ManyToOneRel, Model, QuerySet
 
 from quotas.catalog.models import Flavor, Preset
 
@@ -14,18 +16,26 @@ OBSERVED, COSTS = "catalog", "costs"
 
 
 def to_flavor(flavor: Flavor) -> list[str]:
-    """Return how many rows of each kind refer to the flavor, its pools or offerings, such as ``2 limits``.
-
-    They are locked until the transaction ends, so that no row that refers to them is being added meanwhile.
-    """
+    """Return how many rows of each kind refer to the flavor, its pools or offerings, such as ``2 limits``."""
     found: Counter[type[Model]] = Counter()
-    parts = (Flavor.objects.filter(pk=flavor.pk), flavor.pools.order_by(), flavor.offerings.order_by())
-    for rows in parts:
-        keys = list(rows.select_for_update().values_list("pk", flat=True))
+    for rows in _parts(flavor):
+        keys = list(rows.values_list("pk", flat=True))
         for relation in _relations(rows.model):
             model = relation.related_model
             found[model] += model._default_manager.filter(**{f"{relation.field.name}__in": keys}).count()
     return [_words(model, number) for model, number in found.items() if number]
+
+
+def lock(flavor: Flavor) -> None:
+    """Lock the flavor, its pools and offerings until the transaction ends, so that no row that refers to them is added
+    meanwhile.
+    """
+    for rows in _parts(flavor):
+        list(rows.select_for_update())
+
+
+def _parts(flavor: Flavor) -> Sequence[QuerySet[Any]]:
+    return Flavor.objects.filter(pk=flavor.pk), flavor.pools.order_by("pk"), flavor.offerings.order_by("pk")
 
 
 def _relations(model: type[Model]) -> list[ManyToOneRel]:

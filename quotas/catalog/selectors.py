@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from quotas.catalog import blocked_capacity, node_labels
 from quotas.catalog.models import HOLDER_PODS, Flavor, Kind, Offering, Path, Pool, Preset
 from quotas.catalog.node_shares import NodeShare
-from quotas.catalog.types import Discovered, Identity
+from quotas.catalog.types import Discovered, GpuMemory, Identity
 
 
 def known_names(cluster: str) -> tuple[dict[Identity, str], frozenset[str]]:
@@ -33,9 +33,9 @@ def known_shares(cluster: str) -> dict[str, Fraction]:
     return {offering.key: offering.gpu_share for offering in Offering.objects.filter(flavor__cluster=cluster)}
 
 
-def gpu_memory(cluster: str) -> dict[str, int]:
-    """Return `gpu_memory` for `discovery.discover`: the MiB of a whole GPU by model, as operators decided it for a
-    flavor, else as it was labelled on nodes that do not have MIG by strategy `single`; the least of several.
+def gpu_memory(cluster: str) -> GpuMemory:
+    """Return `gpu_memory` for `discovery.discover`, the least of several flavors of a model. Labels of nodes that have
+    MIG by strategy `single` do not count.
     """
     decided, labelled = dict[str, int](), dict[str, int]()
     for row in Flavor.objects.filter(cluster=cluster):
@@ -43,7 +43,7 @@ def gpu_memory(cluster: str) -> dict[str, int]:
         for found, memory in ((decided, row.gpu_memory_mib), (labelled, row.whole_gpu_mib)):
             if memory:
                 found[model] = min(memory, found.get(model, memory))
-    return labelled | decided
+    return GpuMemory(decided, labelled)
 
 
 def offerings() -> QuerySet[Offering]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from portal.audit.entries import audit
 from portal.core.errors import Invalid, Refused
@@ -66,17 +66,16 @@ def check_gpu_memory(flavor: Flavor, decided: Mapping[str, Any]) -> None:
     """
     memory, least = decided.get("gpu_memory_mib"), max(1, flavor.memory_mib)
     if memory is not None and not least <= memory <= MAX_GPU_MIB:
-        words = (
-            f"By its label a GPU of {flavor.name}, or a slice of it, has {quantities.memory_text(least)}. Give that to "
-            f"{quantities.memory_text(MAX_GPU_MIB)}, or leave it empty (null) for what the label says."
-        )
-        raise Invalid({"gpu_memory_mib": [words]})
+        words = [f"Give {quantities.memory_text(least)} to {quantities.memory_text(MAX_GPU_MIB)}."]
+        if flavor.memory_mib:
+            words.append("The first is what a GPU, or a slice of it, has by its label; empty (null) is what that says.")
+        raise Invalid({"gpu_memory_mib": [" ".join(words)]})
 
 
 def _require_unused(flavor: Flavor) -> None:
     """Raise Refused (wrong_phase) if anything refers to an accepted flavor, by its name or in Kueue."""
-    found = references.to_flavor(flavor)
-    if found:
+    references.lock(flavor)
+    if found := references.to_flavor(flavor):
         raise Refused(
             "wrong_phase",
             f"{flavor.name} cannot become a proposal again, since {' and '.join(found)} refer to it.",
@@ -138,10 +137,13 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
 def save_preset(actor: str, preset: Preset) -> Preset:
     """Save a preset that operators added or changed. Raises Refused for a name that is taken."""
     before = Preset.objects.filter(pk=preset.pk).first()
-    if Preset.objects.filter(name=preset.name).exclude(pk=preset.pk).exists():
-        raise Refused("name_taken", f"There is a preset {preset.name} already.", "Choose another name.")
     with transaction.atomic():
-        preset.save()
+        try:
+            with transaction.atomic():
+                preset.save()
+        except IntegrityError as error:
+            words = f"There is a preset {preset.name} already."
+            raise Refused("name_taken", words, "Choose another name.") from error
         audit(actor, "preset.set", preset.name, before=_preset(before) if before else None, after=_preset(preset))
     return preset
 

@@ -6,6 +6,8 @@ The inventory controller creates `NodeFact` and `SliceFact`; `discovery.discover
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
+from typing import NamedTuple
 
 from quotas.catalog.mig_profiles import Geometry
 from quotas.catalog.node_shares import NodeShare
@@ -28,6 +30,13 @@ class NodeFact:
     unschedulable: bool = False
     gives: NodeShare = field(default_factory=NodeShare)
     gpu_memory_mib: int = 0
+
+
+class GpuMemory(NamedTuple):
+    """The MiB of a whole GPU by model: as operators ``decided``, and as nodes seen before were ``labelled``."""
+
+    decided: Mapping[str, int] = MappingProxyType({})
+    labelled: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

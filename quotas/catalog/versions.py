@@ -231,7 +231,7 @@ def _documents(flavors: Iterable[Flavor]) -> list[tuple[Flavor, dict[str, Any]]]
             row,
             {
                 "partitionable": row.partitionable,
-                "memory_mib": row.memory_mib,
+                "memory_mib": row.whole_gpu_mib,
                 "geometry": row.geometry,
                 "slices": slices[row.pk],
             },

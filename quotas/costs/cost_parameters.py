@@ -30,7 +30,7 @@ def read(parameters: QueryDict, now: datetime) -> CostQuery:
     chosen = calendar(parameters)
     return CostQuery(
         window=window(parameters, now, chosen),
-        keys=tuple(_values(parameters, "aggregate") or ["project"]),
+        keys=tuple(values(parameters, "aggregate") or ["project"]),
         where=filter_grammar.parse(_value(parameters, "filter")),
         step=_one_of(STEPS, parameters, "accumulate", "all"),
         calendar=chosen,
@@ -76,7 +76,7 @@ def _one_of(choices: Mapping[str, T], parameters: QueryDict, name: str, default:
     return choices[value]
 
 
-def _values(parameters: QueryDict, name: str) -> list[str]:
+def values(parameters: QueryDict, name: str) -> list[str]:
     """Return the values of a parameter, separated by commas or repeated."""
     given = [part for value in parameters.getlist(name) for part in value.split(",") if part]
     return [_checked(name, part) for part in given]

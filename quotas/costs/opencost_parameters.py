@@ -65,7 +65,7 @@ REFUSED: Mapping[str, str] = {
 def read(parameters: QueryDict, now: datetime) -> CostQuery:
     """Return the question that the parameters ask, OpenCost's among them; raise Invalid for what cannot be read."""
     for name, sentence in REFUSED.items():
-        if name in parameters and parameters.get(name, "").lower() not in FALSE:
+        if name in parameters and parameters.get(name, "").lower() not in {"", *FALSE}:
             raise Invalid({name: [sentence]})
     own = parameters.copy()
     for name, value in (*_steps(parameters), *_idle(parameters), *_metric(parameters)):
@@ -112,8 +112,8 @@ def _metric(parameters: QueryDict) -> list[tuple[str, str]]:
 
 def _filter(parameters: QueryDict, name: str, key: str) -> Filter | None:
     """Return what keeps rows with any of the parameter's values; None without one."""
-    values = [value.strip() for each in parameters.getlist(name) for value in each.split(",") if value.strip()]
-    if len(values) > MAX_VALUES or any("\x00" in value for value in values):
+    values = [stripped for value in cost_parameters.values(parameters, name) if (stripped := value.strip())]
+    if len(values) > MAX_VALUES:
         raise Invalid({name: [f"Give at most {MAX_VALUES} names."]})
     parts = [_comparison(key, value) if key else _label(name, value) for value in values]
     return Or(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)

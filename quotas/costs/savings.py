@@ -147,8 +147,12 @@ def _per_hour(charged: Iterable[Charged[UsageInterval]], prices: PriceList, now:
 
 def _quiet_hours(scope: _Scope, prices: PriceList, calendar: Calendar, idle: dict[UUID, datetime]) -> Iterator[Saving]:
     spans = savings_rules.cut(savings_rules.quiet_times(scope.passed, calendar), quiet_hours.price_moments(prices))
-    for key, usage in quiet_hours.without_pods(spans, scope.teams, prices, idle).items():
-        if usage.gpu_hours >= savings_rules.MIN_GPU_HOURS:
+    found = quiet_hours.without_pods(spans, scope.teams, prices, idle)
+    by_project: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for key, usage in found.items():
+        by_project[key.team, key.project] += usage.gpu_hours
+    for key, usage in found.items():
+        if usage.gpu_hours and by_project[key.team, key.project] >= savings_rules.MIN_GPU_HOURS:
             yield Saving(SavingKind.QUIET_HOURS, usage=usage, **key._asdict())
 
 

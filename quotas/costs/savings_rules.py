@@ -21,7 +21,7 @@ from quotas.metering.stranding import StrandedGpu
 NIGHT, MORNING = time(20), time(6)
 WEEKEND = (Weekday.SATURDAY, Weekday.SUNDAY)
 MIN_GPU_HOURS = Fraction(1)
-"""What is less of quiet times is not worth a line."""
+"""What is less of quiet times in a project is not worth a line."""
 
 
 class SavingKind(StrEnum):

@@ -242,5 +242,5 @@ def test_the_command_that_accepts_flavors_sets_it_too(sliced):
     call_command("accept_flavors", "x100", "--gpu-memory", "192Gi", stdout=StringIO())
     flavor = Flavor.objects.get(name="x100")
     assert (flavor.accepted, flavor.gpu_memory_mib) == (True, 196_608)
-    with pytest.raises(CommandError, match="Give that to 16Ti"):
+    with pytest.raises(CommandError, match="Give 48Gi to 16Ti"):
         call_command("accept_flavors", "x100", "--gpu-memory", "1Gi")

@@ -41,6 +41,22 @@ def test_an_operator_creates_a_person_who_signs_in(operator, client):
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("people", {"username": "x", "password": PASSWORD, "platform_role": "operator"}),
+        ("people/gone", {"active": True}),
+        ("people/gone", {"platform_role": "auditor"}),
+    ],
+)
+def test_a_token_without_all_scopes_gives_nobody_more_than_it_has(boss, path, body):
+    User.objects.create(username="gone", is_active=False)
+    api = client(boss, "admin", "read")
+    answer = patch(api, path, body) if "/" in path else api.post(f"{V1}/{path}", body, format="json")
+    assert (answer.status_code, answer.json()["reason"]) == (403, "role_missing")
+    assert "all scopes" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
     ("body", "status", "field"),
     [
         ({"username": "ada", "password": "short"}, 400, "password"),

@@ -1,10 +1,13 @@
 """Departments, teams, projects and members over REST."""
 
+from datetime import date
+
 import pytest
 
 from portal.core.models import AuditEntry
 from portal.tenants import services
 from portal.tenants.models import Department, HierarchyChange, Membership, Project, Team
+from quotas.costs import bills
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -141,6 +144,15 @@ def test_a_team_that_costs_refer_to_stays(operator, project):
     assert (refused.status_code, refused.json()["reason"]) == (409, "wrong_phase")
     assert "project" in refused.json()["detail"]
     assert (Team.objects.filter(slug="vision").exists(), HierarchyChange.objects.count()) == (True, before)
+
+
+def test_a_team_that_has_a_part_of_fixed_costs_stays(operator, team):
+    operator.post(f"{V1}/teams", {"slug": "mistake", "name": "Oops", "department": "research"}, format="json")
+    bills.set_shared_cost(
+        person(platform_role="operator"), "network", date(2026, 11, 1), "100", "even", teams=["mistake"]
+    )
+    refused = operator.delete(f"{V1}/teams/mistake")
+    assert (refused.status_code, "fixed costs: network" in refused.json()["detail"]) == (409, True)
 
 
 def test_a_team_that_had_a_quota_stays(operator, other_team, fleet_of_two_teams):

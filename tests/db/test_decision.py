@@ -44,7 +44,9 @@ def test_an_explained_decision_is_the_decision(team, project):
 
 
 def test_nothing_is_offered_instead_that_has_less_than_half_the_memory(team, project):
-    memory = {each.key: each.memory_part * each.flavor.memory_mib for each in Offering.objects.select_related("flavor")}
+    memory = {
+        each.key: each.memory_part * each.flavor.whole_gpu_mib for each in Offering.objects.select_related("flavor")
+    }
     offered = set()
     for key in Offering.objects.exclude(kind="claim").values_list("key", flat=True):
         seen = preview_request(person(team), AllocationRequest(project.slug, key, count=50))

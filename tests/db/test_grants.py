@@ -20,6 +20,7 @@ from psycopg import errors, sql
 from portal.audit import chain, grants
 from portal.audit.entries import audit
 from portal.core import clock
+from portal.core.errors import Refused
 from portal.core.models import AuditEntry, Heartbeat
 from portal.tenants import services as tenants
 from portal.tenants import structure
@@ -243,6 +244,9 @@ def test_the_role_deletes_a_team_that_never_had_a_project_or_a_quota_and_the_his
     limits.set_limit("operator", kept, Pool.objects.get(key="l40s/gpu"), 1)
     with as_role():
         structure.delete_team(mistake, actor="operator")
+        for team in (project.team, kept):
+            with pytest.raises(Refused, match="refer to"):
+                structure.delete_team(team, actor="operator")
     assert not Team.objects.filter(slug="mistake").exists()
     for team in (project.team, kept):
         with connected() as own, pytest.raises(errors.InsufficientPrivilege):

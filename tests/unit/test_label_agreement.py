@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotas.catalog.discovery import Discovered, discover
-from quotas.catalog.types import NodeFact
+from quotas.catalog.types import GpuMemory, NodeFact
 from tests.support import node_shapes
 from tests.support.gpu_facts import plugin_node
 from tests.support.node_shapes import GPU, NodeShape
@@ -195,7 +195,7 @@ def test_how_an_unlisted_gpu_is_divided_is_not_guessed():
 
 
 def test_it_is_known_once_the_memory_of_a_whole_gpu_is_set():
-    found = discover([SLICED], [], gpu_memory={UNLISTED: 192 * 1024})
+    found = discover([SLICED], [], gpu_memory=GpuMemory({UNLISTED: 192 * 1024}))
     assert (offered(found), worth(found), problem(found)) == (
         {"mig-2g.48gb": ("hardware", Fraction(1, 3))},
         2,
@@ -215,7 +215,7 @@ def test_a_slice_with_all_compute_slices_is_the_whole_gpu():
 
 def test_a_slice_that_has_an_unlisted_gpu_alone_is_worth_all_of_it():
     node = plugin_node("n", f"{UNLISTED}-MIG-4g.96gb", {GPU: 4}, "98304", gpu_count="4")
-    found = discover([node], [], gpu_memory={UNLISTED: 192 * 1024})
+    found = discover([node], [], gpu_memory=GpuMemory({UNLISTED: 192 * 1024}))
     assert (offered(found), worth(found)) == ({"mig-4g.96gb": ("hardware", Fraction(1))}, 4)
 
 

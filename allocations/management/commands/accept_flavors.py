@@ -2,6 +2,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
 from portal.core.errors import Invalid
 from quotas.catalog import quantities, services
@@ -42,8 +43,9 @@ def _set_gpu_memory(names: list[str], amount: str) -> None:
         raise CommandError("--gpu-memory needs the flavors that it is of")
     try:
         memory = quantities.mib(amount)
-        for flavor in Flavor.objects.filter(name__in=names):
-            services.configure_flavor("system", flavor, {"gpu_memory_mib": memory})
+        with transaction.atomic():
+            for flavor in Flavor.objects.filter(name__in=names):
+                services.configure_flavor("system", flavor, {"gpu_memory_mib": memory})
     except ValueError as error:
         raise CommandError(f"--gpu-memory: {error}") from error
     except Invalid as error:

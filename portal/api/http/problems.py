@@ -13,6 +13,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from portal.api.http import throttling
 from portal.core.errors import Busy, Invalid, Malformed, NotVisible, Problem, Retryable, TooLarge, UnsupportedMediaType
 
 log = structlog.get_logger(__name__)
@@ -51,6 +52,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     It is JSON, whatever the view renders otherwise.
     """
     set_rollback()
+    error = throttling.count_refusal(context["request"], error)
     context["request"].accepted_renderer, context["request"].accepted_media_type = JSONRenderer(), CONTENT_TYPE
     problem = as_problem(error)
     if problem.status >= 500 and not isinstance(problem, Busy):

@@ -119,6 +119,12 @@ class List(serializers.ListField):
         messages = {"not_a_list": "Give a JSON array.", "empty": "Give at least one."}
         super().__init__(error_messages={**messages, **kwargs.pop("error_messages", {})}, **kwargs)
 
+    def to_internal_value(self, data: Any) -> list[Any]:
+        """Read the array; one that is too long is refused before its elements are read."""
+        if self.max_length is not None and isinstance(data, list) and len(data) > self.max_length:
+            raise serializers.ValidationError([f"Give at most {self.max_length}."])
+        return list(super().to_internal_value(data))
+
 
 class Table(serializers.DictField):
     """A JSON object with names of the caller's choice."""

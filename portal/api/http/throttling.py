@@ -9,13 +9,13 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from django.conf import settings
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from portal.api.http.auth import current_user
-from portal.core.errors import Problem, TooLarge, TooManyRequests
+from portal.core.errors import TooLarge, TooManyRequests
 from portal.http import address_limits, counters, early_refusals, person_limits, rate_limit_fields
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, P], Response]
-MAX_RELEASE = 65_536
+MAX_RELEASE = 8192
 """Bytes of the body of a release, which is read before anything is counted: a hundred ids, or filters."""
 
 
@@ -62,23 +62,31 @@ def _detail(limit: int) -> str:
 
 
 def releases(view: View[P]) -> View[P]:
-    """Return the view of a release, which is counted if it is refused. What it takes and does without effect counts
-    once the view calls `count_without_effect`.
+    """Return the view of a release, whose body is small. What it takes and does without effect counts once the view
+    calls `count_without_effect`; what is refused counts in any case (`count_refusal`).
     """
 
     @wraps(view)
-    def counted(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
-        try:
-            if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_RELEASE:
-                raise TooLarge(f"A release takes at most {MAX_RELEASE} bytes.", hint="Name what to release by filters.")
-            return view(request, *args, **kwargs)
-        except TooManyRequests:
-            raise
-        except (Problem, APIException):
-            count_without_effect(request)
-            raise
+    def small(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_RELEASE:
+            raise TooLarge(f"A release takes at most {MAX_RELEASE} bytes.", hint="Name what to release by filters.")
+        return view(request, *args, **kwargs)
 
-    return counted
+    return small
+
+
+def count_refusal(request: Request, error: Exception) -> Exception:
+    """Count a release that was refused with this error, wherever that happened; return the error to answer with, which
+    is another one if the person has to wait.
+    """
+    is_unknown = isinstance(error, TooManyRequests | AuthenticationFailed | NotAuthenticated)
+    if is_unknown or not early_refusals.is_release(request._request) or request.user.pk is None:
+        return error
+    try:
+        count_without_effect(request)
+    except TooManyRequests as limited:
+        return limited
+    return error
 
 
 def count_without_effect(request: Request, *, is_for_good: bool = False) -> None:
@@ -89,9 +97,8 @@ def count_without_effect(request: Request, *, is_for_good: bool = False) -> None
     if rate_limit_fields.USE in sent.META:
         return
     use = sent.META[rate_limit_fields.USE] = person_limits.use(sent, person, "api:release", limit)
-    sent.META[person_limits.WAIT] = 0
     if use and use.wait_s:
         if is_for_good:
             early_refusals.remember(sent, _detail(limit), use.wait_s)
         raise TooManyRequests(_detail(limit), use.wait_s)
-    person_limits.admit(sent, person)
+    person_limits.admit(sent, person, is_remembered=False)

@@ -17,11 +17,11 @@ class BulkRelease(Body):
     """Which allocations to release: those named by `ids`, or those that match every filter that is given."""
 
     ids = List(child=Text(max_length=36), required=False, allow_empty=False, max_length=MAX_AT_ONCE)
-    project = List(child=Text(), required=False, allow_empty=False, help_text="Slugs.")
-    team = List(child=Text(), required=False, allow_empty=False, help_text="Slugs.")
-    phase = List(child=Choice(PHASES), required=False, allow_empty=False)
-    offering = List(child=Text(), required=False, allow_empty=False)
-    name = List(child=Text(), required=False, allow_empty=False)
+    project = List(child=Text(), required=False, allow_empty=False, max_length=MAX_AT_ONCE, help_text="Slugs.")
+    team = List(child=Text(), required=False, allow_empty=False, max_length=MAX_AT_ONCE, help_text="Slugs.")
+    phase = List(child=Choice(PHASES), required=False, allow_empty=False, max_length=MAX_AT_ONCE)
+    offering = List(child=Text(), required=False, allow_empty=False, max_length=MAX_AT_ONCE)
+    name = List(child=Text(), required=False, allow_empty=False, max_length=MAX_AT_ONCE)
     mine = Boolean(default=False, help_text="Only what the caller requested.")
     reason = Text(required=False, default="", allow_blank=True, max_length=500)
     dry_run = Boolean(default=False, help_text="true: only say what would be released.")

@@ -38,7 +38,7 @@ class SavingOut(serializers.Serializer):
     project = serializers.CharField(help_text=NAME_HELP)
     member = serializers.CharField(help_text=NAME_HELP)
     allocation = serializers.UUIDField(allow_null=True, help_text="Of what was held without pods.")
-    job = serializers.UUIDField(allow_null=True, help_text="Of an idle hold of a queued Job.")
+    job = serializers.UUIDField(allow_null=True, help_text="Of what a queued Job held without pods.")
     since = serializers.DateTimeField(allow_null=True, help_text="Since when an idle hold has had no pod.")
     gpu_hours = serializers.CharField(allow_null=True, help_text=f"In the window. {NOT_ROLLED_UP}")
     unpriced_gpu_hours = serializers.CharField(allow_null=True, help_text=f"{UNPRICED_HELP} {NOT_ROLLED_UP}")

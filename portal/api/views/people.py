@@ -1,5 +1,6 @@
 """People: platform staff see them; operators create them, deactivate them, and give platform roles."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -9,15 +10,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import edits, etag
-from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.auth import AdminScope, current_user, scopes
 from portal.api.http.edits import METHODS, Update, described
 from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Text, read
 from portal.api.schemas.problem_output import refusals
+from portal.core.errors import Forbidden
 from portal.tenants import people as services
-from portal.tenants.models import PlatformRole, User
+from portal.tenants.models import PlatformRole, Scope, User
 
 ROLE_HELP = "For all teams; empty: none."
 
@@ -81,6 +83,7 @@ def people(request: Request) -> Response:
     if request.method == "GET":
         return serialized_page(request, services.visible(current_user(request)), PersonOut, "username")
     values = read(NewPerson, request)
+    _require_all_scopes(request, values)
     return _out(services.create(current_user(request), values.pop("username"), values.pop("password"), **values), 201)
 
 
@@ -95,8 +98,19 @@ def person(request: Request, username: str) -> Response:
     row = services.person(current_user(request), username)
     if request.method in METHODS:
         changes = edits.changes(PersonChange, request, PersonOut(row).data)
+        _require_all_scopes(request, changes)
         row = services.change(current_user(request), row, changes, etag.lock(request, _version))
     return _out(row)
+
+
+def _require_all_scopes(request: Request, changes: Mapping[str, Any]) -> None:
+    """Raise Forbidden if a token gives more than it has: a platform role, or access that had ended, to a person who
+    signs in with all scopes.
+    """
+    gives = bool(changes.get("platform_role") or changes.get("is_active"))
+    if gives and not {*Scope.values} <= {*scopes(request)}:
+        words = "A platform role, and access that had ended, can be given only with all scopes."
+        raise Forbidden("operator", detail=words, hint=f"Use a token with the scopes {', '.join(Scope.values)}.")
 
 
 def _version(row: User) -> str:

@@ -108,7 +108,9 @@ def preset(request: Request, preset_id: int) -> Response:
     need If-Match.
     """
     user = current_user(request)
-    rows = Preset.objects.select_related("offering") if access.sees_all(user) else catalog.presets()
+    rows = catalog.presets().filter(offering__in=catalog.offerings())
+    if access.sees_all(user):
+        rows = Preset.objects.select_related("offering")
     row = rows.filter(pk=preset_id).first()
     if row is None:
         raise NotVisible(f"The preset {preset_id}", hint="GET /presets lists them.")
