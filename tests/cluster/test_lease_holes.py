@@ -174,7 +174,7 @@ def test_no_container_without_a_gpu_sees_those_of_its_node(person: Person, used:
     pod = queued_job("train")["spec"]["template"]["spec"]
     (main,) = pod["containers"]
     none = {"limits": {GPU: "0"}, "requests": {GPU: "0"}}
-    zero = job("zero", template={"spec": {"containers": [{**main, "resources": none}]}})
+    zero = job("zero", template={"spec": {"containers": [{**main, "resources": none}], "tolerations": []}})
     assert "queues for 0 GPUs" in submit(person, zero)
     second = {**main, "name": "second", "resources": none}
     first = {**main, "name": "first", "resources": {}, "env": [{"name": "OWN", "value": "stays"}]}
