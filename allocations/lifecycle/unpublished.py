@@ -10,9 +10,10 @@ from uuid import UUID
 
 from django.db.models import BooleanField, Case, Exists, F, Func, OuterRef, Q, QuerySet, TextField, Value, When
 
+from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.models import Allocation
 from portal.core.reading import Columns
-from quotas.catalog.models import Node, Path
+from quotas.catalog.models import Node
 from quotas.metering.models import CapacityInterval, UsageInterval, device_of_slot
 from quotas.metering.units import GPU, RESOURCE
 
@@ -71,5 +72,5 @@ def _counted(allocations: QuerySet[Allocation]) -> QuerySet[Allocation]:
         output_field=BooleanField(),
     )
     return (
-        allocations.filter(Q(offering__flavor__path=Path.DEVICE_PLUGIN)).annotate(is_gone=is_gone).filter(is_gone=True)
+        allocations.filter(Q(offering__flavor__path__in=COUNTING_PATHS)).annotate(is_gone=is_gone).filter(is_gone=True)
     )

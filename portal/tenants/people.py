@@ -26,7 +26,7 @@ def person(user: User, username: str) -> User:
     """Return the person, for platform staff. Raises Forbidden, NotVisible."""
     found = None if "\x00" in username else visible(user).filter(username=username).first()
     if found is None:
-        raise NotVisible(f"The person {named(username)}", hint="GET /people lists them.")
+        raise NotVisible(f"The person {named(username)}", hint="See the list of people.")
     return found
 
 

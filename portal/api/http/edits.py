@@ -20,7 +20,7 @@ from portal.core.errors import Invalid
 
 IF_MATCH = [OpenApiParameter("If-Match", {"type": "string", "minLength": 1}, OpenApiParameter.HEADER, required=True)]
 METHODS = ("PUT", "PATCH")
-FIXED = "It cannot be changed here. Leave it out, or send what GET gives."
+FIXED = "It cannot be changed here. Omit it, or send what GET gives."
 
 
 class AsShown(serializers.Field):

@@ -113,7 +113,7 @@ def preset(request: Request, preset_id: int) -> Response:
         rows = Preset.objects.select_related("offering")
     row = rows.filter(pk=preset_id).first()
     if row is None:
-        raise NotVisible(f"The preset {preset_id}", hint="GET /presets lists them.")
+        raise NotVisible(f"The preset {preset_id}", hint="See the list of presets.")
     if request.method in METHODS:
         changes = _named(edits.changes(PresetChange, request, _document(row)))
         row = decisions.save_preset(user, row, changes, etag.lock(request, _version))
