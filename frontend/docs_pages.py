@@ -68,7 +68,7 @@ PAGES = {
     "operate/audit": ("audit",),
     "how-to/members": ("people", "teams", "team", "remove-member"),
     "concepts/tenants": (
-        *("tenants", "new-department", "edit-department", "new-team", "edit-team"),
+        *("tenants", "new-department", "edit-department", "new-team", "edit-team", "delete-team"),
         *("new-project", "project"),
     ),
     "how-to/move-a-project": ("move",),

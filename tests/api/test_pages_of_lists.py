@@ -50,7 +50,7 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             job(name, mine.namespace)
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
-        for name in ("Notebook", "Node"):
+        for name in ("Pair", "Node"):
             catalog.save_preset("operator", Preset(name=name, offering=Offering.objects.get(key="l40s/whole")))
         for name in ("By team", "By person"):
             saved_views.save(operator, name, "window=7d")

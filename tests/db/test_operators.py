@@ -31,7 +31,7 @@ def test_a_session_of_a_demoted_operator_loses_the_admin_at_once():
 
 
 def test_a_token_of_a_demoted_operator_does_only_what_the_person_still_may(team):
-    user = person(platform_role="operator")
+    user, _ = (person(platform_role="operator") for _ in range(2))
     api = client(user)
     assert api.get("/api/v1/teams/vision").status_code == 200
     user.platform_role = ""

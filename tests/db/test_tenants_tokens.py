@@ -158,7 +158,7 @@ def leaves(user):
 
 @pytest.mark.parametrize("end", [by_its_owner, by_an_operator, taken_away, by_the_command_line, by_the_service, leaves])
 def test_tokens_end_with_the_password_and_when_their_owner_leaves(end):
-    user, other = services.create_user("otto", OLD, platform_role="operator"), person()
+    user, other = services.create_user("otto", OLD, platform_role="operator"), person(platform_role="operator")
     _, secret = services.issue_token(user, "ci", ["read"], DAY)
     _, of_other = services.issue_token(other, "ci", ["read"], DAY)
     end(user)
