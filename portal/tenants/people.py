@@ -71,7 +71,7 @@ def tokens_of(user: User, username: str) -> QuerySet[ApiToken]:
 
 
 def token(user: User, token_id: int) -> ApiToken:
-    """Return a token of one's own, or of anybody for operators. Raises NotVisible."""
+    """Return a token of the user, or of anybody for operators. Raises NotVisible."""
     rows = ApiToken.objects.select_related("user")
     own = rows if access.can(user, ACTION, None) else rows.filter(user=user)
     found = own.filter(pk=token_id).first()

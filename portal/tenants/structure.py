@@ -10,10 +10,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import PROTECT, ManyToOneRel
 
 from portal.audit.entries import audit
-from portal.core import clock
+from portal.core import clock, protected
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits as limits
@@ -104,8 +103,7 @@ def delete_team(team: Team, *, actor: str) -> None:
 
 def _kinds_that_keep(team: Team) -> list[str]:
     """Return the kinds of rows, besides its place in the hierarchy, that keep the team from being deleted."""
-    relations = (one for one in Team._meta.get_fields(include_hidden=True) if isinstance(one, ManyToOneRel))
-    keeping = [one for one in relations if one.on_delete is PROTECT and one.related_model is not HierarchyChange]
+    keeping = [one for one in protected.relations(Team) if one.related_model is not HierarchyChange]
     found = (one for one in keeping if one.related_model._default_manager.filter(**{one.field.name: team}).exists())
     return sorted(str(one.related_model._meta.verbose_name) for one in found)
 

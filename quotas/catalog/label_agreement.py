@@ -139,7 +139,7 @@ def _too_many_mig_devices(labels: Mapping[str, str], supplies: Iterable[Supply])
 
 def _too_few_units(labels: Mapping[str, str], supplies: Sequence[Supply]) -> Iterator[str]:
     count = node_labels.known_number(labels, COUNT_LABEL)
-    units = sum((Fraction(one.max_usable, one.replicas) for one in supplies), Fraction(0))
+    units = _gpus(supplies)
     if supplies and count is not None and units < count:
         yield f"it publishes {float(units):g} of the {count} that its label {COUNT_LABEL} says; the others are missing"
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import PROTECT, ManyToOneRel, Model, QuerySet
+from django.db.models import ManyToOneRel, Model, QuerySet
 
+from portal.core import protected
 from quotas.catalog.models import Flavor, Preset
 
 OBSERVED, COSTS = "catalog", "costs"
@@ -39,12 +40,10 @@ def _parts(flavor: Flavor) -> Sequence[QuerySet[Any]]:
 
 
 def _relations(model: type[Model]) -> list[ManyToOneRel]:
-    """Return the relations that keep a row from being deleted, also those without a name on this side."""
-    every = model._meta.get_fields(include_hidden=True)
-    protected = [one for one in every if isinstance(one, ManyToOneRel) and one.on_delete is PROTECT]
+    """Return the relations that keep a row from being deleted, but for what is observed and what capacity costs."""
     return [
         one
-        for one in protected
+        for one in protected.relations(model)
         if one.related_model is Preset or one.related_model._meta.app_label not in (OBSERVED, COSTS)
     ]
 
