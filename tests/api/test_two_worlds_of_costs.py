@@ -10,11 +10,10 @@ from rest_framework.test import APIClient
 from portal.core import clock
 from portal.tenants.models import Project, Team
 from tests.support.people import client, person
-from tests.support.two_worlds import COSTS, FILTERS, NOW, OTHERS, OWN, WINDOW, another_world, one_world
+from tests.support.two_worlds import FILTERS, NOW, OTHERS, OWN, ROLES, WINDOW, another_world, asked_by, one_world
 
 pytestmark = pytest.mark.django_db
 REST = [
-    *(f"costs{path}?{WINDOW}&{query}" for path in ("", "/export") for query in COSTS),
     *("costs?limit=1&aggregate=team", "costs?window=lastmonth&aggregate=team,flavor"),
     *(f"costs/forecast?filter={text}" for text in FILTERS),
     *("costs/forecast", "costs/forecast?department=research", "costs/forecast?team=language"),
@@ -24,6 +23,8 @@ REST = [
     *("prices", "prices/export", "bills", "shared-costs", "node-costs", "node-terms"),
     *("saved-views", "saved-views?team=language", "saved-views/1"),
 ]
+BY_TEAM = f"costs?{WINDOW}&aggregate=team"
+BY_IDLE = f"{BY_TEAM}&idle="
 OF_THE_REQUEST = re.compile(rb'"request_id": ?"[^"]*"|"instance": ?"[^"]*"')
 
 
@@ -43,24 +44,28 @@ def rest(api: APIClient, paths: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("role", ["viewer", "lead"])
+@pytest.mark.parametrize("role", ROLES)
 def test_rest_answers_are_alike(team: Team, other_team: Team, role: str) -> None:
     api, stranger = client(person(team, role)), person(other_team)
-    before = rest(api, REST)
+    paths = [*REST, *(f"costs{path}?{WINDOW}&{query}" for path in ("", "/export") for query in asked_by(role))]
+    before = rest(api, paths)
     another_world(other_team, stranger)
-    after = rest(api, REST)
-    assert [path for path in REST if before[path] != after[path]] == []
-    statuses = {path: before[path][0] for path in REST}
+    after = rest(api, paths)
+    assert [path for path in paths if before[path] != after[path]] == []
+    statuses = {path: before[path][0] for path in paths}
     assert {statuses[f"costs/allocations/{holder}"] for holder in (OWN, OTHERS)} == {200, 404}
     assert set(statuses.values()) == {200, 400, 403, 404}
-    assert [statuses[f"costs?{WINDOW}&aggregate=team&idle={mode}"] for mode in ("owner", "separate")] == [200, 403]
+    modes = {path.partition("&idle=")[2]: status for path, status in statuses.items() if path.startswith(BY_IDLE)}
+    assert modes.items() <= {"hide": 200, "owner": 200, "separate": 403, "share": 403}.items()
+    assert modes
     assert all(b"language" not in body for path, (status, body, _) in after.items() if status == 200)
 
 
 def test_who_sees_the_fleet_sees_the_difference(team: Team, other_team: Team) -> None:
     api, stranger = client(person(platform_role="auditor")), person(other_team)
-    before = rest(api, REST)
+    paths = [*REST, BY_TEAM]
+    before = rest(api, paths)
     another_world(other_team, stranger)
-    after = rest(api, REST)
-    differ = {path for path in REST if before[path] != after[path]}
-    assert differ >= {f"costs?{WINDOW}&aggregate=team", "costs/forecast", f"costs/allocations/{OTHERS}", "costs/assets"}
+    after = rest(api, paths)
+    differ = {path for path in paths if before[path] != after[path]}
+    assert differ >= {BY_TEAM, "costs/forecast", f"costs/allocations/{OTHERS}", "costs/assets"}

@@ -1,4 +1,4 @@
-"""Pages of costs over a fleet of a thousand nodes of eight GPUs, filled by the bench."""
+"""Pages of costs over a fleet of many nodes of eight GPUs, filled by the bench."""
 
 from decimal import Decimal
 
@@ -13,8 +13,10 @@ from tests.support.fleet import fleet
 from tests.support.pages import browser_of
 from tests.support.people import client, person
 from tests.support.quotas import hour
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.django_db
+NODES = size(100, 1000)
 ASSETS, DAY = "/costs/assets", "window=2026-11-02,2026-11-03"
 PAGES = (f"{ASSETS}?{DAY}", f"{ASSETS}?{DAY}&page=2", f"{ASSETS}?{DAY}&sort=idle", f"/costs/savings?{DAY}")
 
@@ -31,17 +33,17 @@ def statements(nodes: int) -> list[int]:
     return counts
 
 
-def test_a_page_of_25_of_1000_nodes_takes_the_statements_of_one_of_a_small_fleet():
+def test_a_page_of_25_of_many_nodes_takes_the_statements_of_one_of_a_small_fleet():
     fleet()
     with clock.frozen(hour(30)):
         with transaction.atomic():
             few = statements(30)
             transaction.set_rollback(True)
-        assert statements(1000) == few
+        assert statements(NODES) == few
         operator = person(platform_role="operator")
         context = browser_of(operator).get(f"{ASSETS}?{DAY}&page=3").context
-        assert CapacityInterval.objects.count() == 8000
-        assert (len(context["nodes"]), context["first"], context["node_count"]) == (25, 51, 1000)
+        assert CapacityInterval.objects.count() == 8 * NODES
+        assert (len(context["nodes"]), context["first"], context["node_count"]) == (25, 51, NODES)
         assert {len(group.gpus) for group in context["nodes"]} == {8}
         query = f"{DAY}&aggregate=node&filter=flavor:h100&limit=75"
         rows = client(operator).get(f"/api/v1/costs/assets?{query}").json()["results"][50:]

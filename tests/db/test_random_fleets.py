@@ -38,7 +38,7 @@ from tests.support.week.plan import HOUR, LATE, NEW_PRICES, Plan, Span, Times
 from tests.support.week.seconds import Result
 
 pytestmark = pytest.mark.django_db
-ALLOCATIONS = size(25, 50)
+ALLOCATIONS = size(12, 50)
 LENGTH, GAP, MOVED = 12 * HOUR, Span(3 * HOUR, 4 * HOUR), 4 * HOUR + BATCH_S
 LATEST = 2 * HOUR
 """Events are heard of after their hour is rolled up."""

@@ -41,7 +41,7 @@ from tests.support.week.seconds import Result
 
 pytestmark = pytest.mark.django_db
 SEED = 15
-ALLOCATIONS = size(300, 1000)
+ALLOCATIONS = size(120, 1000)
 CHANGE = datetime(2026, 11, 5, tzinfo=ZoneInfo("Europe/Berlin"))
 END = moment(plan.WEEK)
 ESTIMATED = Q(estimated_start=True) | Q(estimated_end=True)

@@ -15,6 +15,7 @@ from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.people import person
 from tests.support.quotas import T0, hour, used
+from tests.support.sizes import size
 
 NOW = T0 + 3 * DAY + DAY / 4
 OWN, OTHERS = UUID(int=1), UUID(int=2)
@@ -34,8 +35,14 @@ COSTS = [
     *(f"aggregate=project,member&filter={text}" for text in FILTERS),
 ]
 """Questions, as the query of an address has them."""
+ROLES = ("viewer", "lead")
 SECRETS = ("language", "secret")
 """What only the other team has in its names."""
+
+
+def asked_by(role: str) -> list[str]:
+    """Return the questions that a role asks; by default each is asked by one of the two."""
+    return COSTS[ROLES.index(role) * size(1, 0) :: size(2, 1)]
 
 
 def one_world(team: Team, other_team: Team) -> None:
