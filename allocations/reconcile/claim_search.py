@@ -36,7 +36,7 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
     """
     claim = CustomClaim.of_column(row.claim)
     is_built = claim is not None and claim.built is not None
-    if not state.is_granted or state.occupied or not (is_built or _has_many_requests(spec)):
+    if not state.is_granted or state.occupied or not (is_built or has_many_requests(spec)):
         return ""
     backend = registry.backend_of(spec)
     is_there = any(found is not None and not found.deleting for found in map(snapshot.get, backend.claims(spec)))
@@ -54,7 +54,7 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
     return "" if fit.is_schedulable(parsed, available) else NO_DEVICES
 
 
-def _has_many_requests(spec: ResolvedSpec) -> bool:
+def has_many_requests(spec: ResolvedSpec) -> bool:
     """Return whether slices are requested of one node by a claim that has many requests."""
     return CAPABILITIES[spec.path].names_devices and not spec.constraints.spread and spec.slices > FEW
 
