@@ -80,7 +80,7 @@ class Channel(HTTPChannel):
         is_taken = bool(super().received(data))
         with self.requests_lock:
             if len(self.requests) > PIPELINED:
-                self.requests[PIPELINED - 1].headers["CONNECTION"] = "close"
+                self.requests[PIPELINED - 1].headers |= {"CONNECTION": "close"}  # as if it had been sent
                 for each in self.requests[PIPELINED:]:
                     each.close()
                 del self.requests[PIPELINED:]
