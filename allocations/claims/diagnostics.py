@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from allocations.claims import fit, scheduler_search
+from allocations.claims import fit
 from allocations.claims.fit import Answer, Fleet, Search
 from allocations.claims.matching import holds
 from allocations.claims.model import MEMORY, Choice, Claim, Condition, Device, Request, short
@@ -85,7 +85,7 @@ def _different(requests: Sequence[Request]) -> list[Request]:
 
 def _too_complex(claim: Claim, answer: Answer, search: Search) -> Infeasible:
     """Return the refusal of a claim that the scheduler would search too long for, with what it would find."""
-    path, limit = claim.requests[0].path.rpartition("[")[0], f"{scheduler_search.MAX_STEPS:,} steps"
+    path, limit = claim.requests[0].path.rpartition("[")[0], f"{search.scheduler_steps:,} steps"
     if answer is Answer.UNKNOWN:
         return Infeasible(
             path,
@@ -93,13 +93,14 @@ def _too_complex(claim: Claim, answer: Answer, search: Search) -> Infeasible:
             "Ask for fewer different requests, alternatives or constraints, or make it several allocations.",
             reason=TOO_COMPLEX,
         )
-    sizes = {choice.path: _size(choice, search) for choice in claim.choices}
-    ordered = sorted(claim.requests, key=lambda request: -max(sizes[choice.path] for choice in request.choices))
-    if search.is_found_by_scheduler(replace(claim, requests=tuple(ordered))):
-        names = ", ".join(dict.fromkeys(request.name for request in ordered))
-        hint = f"List the requests for the largest devices first: {names}."
-    else:
-        hint = "Divide it into several allocations, or ask for fewer devices or alternatives."
+    hint = "Divide it into several allocations, or ask for fewer devices, alternatives or conditions."
+    for words, key in (("for the largest devices", _size), ("that the fewest devices meet", _number)):
+        ranks = {choice.path: key(choice, search) for choice in claim.choices}
+        ordered = sorted(claim.requests, key=lambda request: min(ranks[choice.path] for choice in request.choices))
+        if search.is_found_by_scheduler(replace(claim, requests=tuple(ordered))):
+            names = ", ".join(dict.fromkeys(request.name for request in ordered))
+            hint = f"List the requests {words} first: {names}."
+            break
     return Infeasible(
         path,
         f"A node could hold this, but the scheduler would not find it within {limit}, and others would wait for it.",
@@ -109,13 +110,18 @@ def _too_complex(claim: Claim, answer: Answer, search: Search) -> Infeasible:
 
 
 def _size(choice: Choice, search: Search) -> Fraction:
-    """Return the least memory of the devices that the choice can get, in bytes."""
+    """Return the least memory of the devices that the choice can get, in bytes less than nothing."""
     amounts = (
         quantities.value(device.capacity.get(MEMORY, "0"))
         for node in search.nodes
         for _, device, _ in node.published.groups(choice)
     )
-    return min(amounts, default=Fraction(0))
+    return -min(amounts, default=Fraction(0))
+
+
+def _number(choice: Choice, search: Search) -> int:
+    """Return the number of devices that the choice can get, on all nodes."""
+    return sum(node.published.count(choice) for node in search.nodes)
 
 
 def _unmet(choice: Choice, devices: Sequence[Device]) -> Infeasible:

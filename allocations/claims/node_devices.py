@@ -6,7 +6,7 @@ its own. Amounts are whole numbers, scaled where a published one is not. Pure.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from allocations.claims.matching import conditions, is_tolerated, shares
 from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request
 from quotas.catalog import quantities
 
+EXPRESSIONS, VALUES = 4, 3
+"""Expressions of CEL that are evaluated in the time of a step of the scheduler, and values compared in that of one."""
 State = tuple[int, ...]
 """What a domain has left: its counters, then each device (1, its free shares, or 0), then the same for admin access."""
 
@@ -64,6 +66,7 @@ class Option:
     """One choice of a request on this node: ``count`` of the ``candidates``, in published order.
 
     ``taken`` are shares of each; ``constraints`` are the numbers of those that apply. Of ``is_all``, every candidate.
+    ``steps`` is how long the scheduler takes to evaluate its expressions on a device that meets them all.
     """
 
     candidates: tuple[int, ...]
@@ -72,6 +75,7 @@ class Option:
     constraints: tuple[int, ...]
     is_all: bool
     admin: bool
+    steps: float = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -127,29 +131,41 @@ class Node:
             tuple(_values(constraint, self.published.devices) for constraint in claim.constraints),
         )
 
-    def for_claim(self, claim: Claim) -> NodeDevices:
-        """Return the node's devices as the searches need them for this claim."""
+    def for_claim(self, claim: Claim, *, tried: bool = False) -> NodeDevices:
+        """Return the node's devices as the searches need them for this claim. With ``tried`` options stay that have too
+        few candidates here, since the scheduler finds that out only when it gets to them.
+        """
         return NodeDevices(
             places=self.places,
             devices=self.devices,
             shapes=self.shapes,
             states=self.states,
-            options=tuple(tuple(_options(claim, request, self.published)) for request in claim.requests),
+            options=tuple(tuple(_options(claim, request, self.published, tried)) for request in claim.requests),
             values=tuple(_values(constraint, self.published.devices) for constraint in claim.constraints),
             distinct=tuple(constraint.distinct for constraint in claim.constraints),
             shareable=self.shareable,
         )
 
 
-def _options(claim: Claim, request: Request, devices: DeviceIndex) -> Iterator[Option]:
+def _options(claim: Claim, request: Request, devices: DeviceIndex, tried: bool) -> Iterator[Option]:
     for choice in request.choices:
         matches = devices.matching(choice)
         allowed = tuple(n for n in matches if choice.admin_access or is_tolerated(devices.devices[n], choice))
         is_all = choice.count is None
         count = len(allowed) if choice.count is None else choice.count
-        if allowed and count <= len(allowed) and (len(allowed) == len(matches) or not is_all):
+        is_possible = allowed and count <= len(allowed) and (len(allowed) == len(matches) or not is_all)
+        if is_possible or (tried and not is_all):
             numbers = [n for n, constraint in enumerate(claim.constraints) if _applies(constraint, request, choice)]
-            yield Option(allowed, count, shares(choice), tuple(numbers), is_all, choice.admin_access)
+            steps = _expressions(choice) / EXPRESSIONS
+            yield Option(allowed, count, shares(choice), tuple(numbers), is_all, choice.admin_access, steps)
+
+
+def _expressions(choice: Choice) -> float:
+    """Return how many expressions are evaluated for the choice: of its class, product and conditions, and raw ones. A
+    list of values is longer than one.
+    """
+    values = sum(len(condition.values) - 1 for condition in choice.conditions)
+    return 2 + len(choice.conditions) + len(choice.cel) + values / VALUES
 
 
 def _applies(constraint: Constraint, request: Request, choice: Choice) -> bool:

@@ -3,14 +3,20 @@
 The scheduler tries requests, alternatives and devices in their order, goes back where it is stuck, and leaves no
 combination out. Within a request it never goes back to an earlier device; between equal requests it tries all orders.
 So a claim that does not fit, or only just, can take it as long as its deadline of ten seconds, and other pods wait.
-Source: k8s.io/dynamic-resource-allocation 0.36, structured, allocateOne.
+It evaluates the expressions of a request on each device that it comes by, once on each, which takes long where there
+are many of these. And it searches every node, those that are alike too.
+Source: k8s.io/dynamic-resource-allocation 0.36, structured, allocateOne and isSelectable.
 """
+
+from collections import Counter
 
 from allocations.claims.model import MAX_DEVICES
 from allocations.claims.node_devices import NodeDevices, Option
 
 MAX_STEPS = 10_000
-"""The most devices that the scheduler may try for a claim on all nodes together: some tenths of a second of it."""
+"""The most steps that the scheduler may take for a claim on all nodes together: some tenths of a second of it."""
+STEPS_OF_A_NODE = 500
+"""What it may take on each node all the same, so that a large fleet has no claim refused that is found at once."""
 
 
 class TooLong(Exception):
@@ -21,9 +27,9 @@ class Steps:
     """A count of steps that must not exceed ``limit``."""
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.used = limit, 0
+        self.limit, self.used = limit, 0.0
 
-    def take(self, steps: int = 1) -> None:
+    def take(self, steps: float = 1) -> None:
         """Count steps. Raises TooLong."""
         self.used += steps
         if self.used > self.limit:
@@ -32,8 +38,10 @@ class Steps:
 
 
 def finds(node: NodeDevices, steps: Steps) -> bool:
-    """Return whether the scheduler finds devices for the whole claim on the node. Raises TooLong."""
-    return all(node.options) and _Search(node, steps).request(0)
+    """Return whether the scheduler finds devices for the whole claim on the node, given with all options that it tries
+    (``Node.for_claim``). Raises TooLong.
+    """
+    return _Search(node, steps).request(0)
 
 
 class _Search:
@@ -42,6 +50,15 @@ class _Search:
         self.states = list(node.states)
         self.values: list[list[int]] = [[] for _ in node.distinct]
         self.picked = 0
+        self.evaluated: Counter[int] = Counter()
+        for option in (each for options in node.options for each in options if each.is_all):
+            self.evaluate(option, len(node.places))
+
+    def evaluate(self, option: Option, end: int) -> None:
+        """Count the expressions of a request on the devices before number ``end``, as far as it has not been done."""
+        if (new := end - self.evaluated[id(option)]) > 0:
+            self.steps.take(new * option.steps)
+            self.evaluated[id(option)] = end
 
     def request(self, index: int) -> bool:
         if index == len(self.node.options):
@@ -59,6 +76,7 @@ class _Search:
             return self.request(index + 1)
         for position in range(start, len(option.candidates)):
             device = option.candidates[position]
+            self.evaluate(option, device + 1)
             place = self.node.places[device]
             before, shape = self.states[place.domain], self.node.shapes[place.domain]
             if shape.is_free(before, place.number, option):
@@ -72,6 +90,7 @@ class _Search:
                     self.states[place.domain] = before
             if option.is_all:
                 return False
+        self.evaluate(option, len(self.node.places))
         return False
 
     def meets_constraints(self, option: Option, device: int) -> bool:

@@ -59,6 +59,10 @@ class ObservedAllocation:
         """Return the same state after the admission policies admit its pods."""
         return replace(self, facts=replace(self.facts, listed=True))
 
+    def with_blocked(self, why: str) -> "ObservedAllocation":
+        """Return the same state while its claim is kept from the scheduler."""
+        return replace(self, facts=replace(self.facts, blocked=why))
+
     def revision(self, ref: Ref) -> str:
         """Return the observed resourceVersion of the object as Kubernetes writes it; "" if it is not observed."""
         observed = self.snapshot.get(ref)

@@ -127,6 +127,8 @@ class Facts:
     claim_deleted: bool = False
     leaving_until: datetime | None = None
     start_by: datetime | None = None
+    blocked: str = ""
+    """Why its claim is kept from the scheduler; "" if it is not."""
     start_reason: str = ""
     start_message: str = ""
 
@@ -159,9 +161,10 @@ def _starting(facts: Facts) -> str:
         return "The slices are assigned. Pods can use them as soon as the admission policies allow it."
     if facts.start_by is None:
         return "Admitted by Kueue; the slices are being reserved."
+    why = f", since {facts.blocked}" if facts.blocked else ""
     return (
-        f"Admitted by Kueue, waiting for a device until {facts.start_by:%Y-%m-%d %H:%M:%S} UTC; then it releases its "
-        "quota and queues again. If that happens, ask for fewer on one node or for another slice."
+        f"Admitted by Kueue, waiting for a device until {facts.start_by:%Y-%m-%d %H:%M:%S} UTC{why}; then it releases "
+        "its quota and queues again. If that happens, ask for fewer on one node or for another slice."
     )
 
 

@@ -88,10 +88,12 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         blocked = claim_search.blocked(row, spec, snapshot, state)
         if deadlines.apply(row, spec, state, blocked) or _claim_exceeds_lease(row, state):
             state = _assess(row, spec, snapshot, applied, known)
-        if device_affinity.update_affinity(row, spec, snapshot, state):
+        if not blocked and device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
             state = _assess(row, spec, snapshot, applied, known)
         is_metered, intervals = _open_intervals(row, state, snapshot, intervals)
+        if blocked:
+            state = state.with_blocked(blocked)
         opens = state.is_usable and not state.facts.listed
         if not opens:
             transitions.record_phase(row, state, intervals)

@@ -1,8 +1,9 @@
-"""Keeps a custom claim from the scheduler while the scheduler would search for its devices in vain.
+"""Keeps a claim from the scheduler while the scheduler would search for its devices in vain.
 
-A claim was accepted because kube-scheduler finds its devices on an idle fleet (``claims.diagnostics``). On a fleet in
-use it may try every combination and find none, again and again, while other pods wait. So the claim and its holder
-exist only while the scheduler finds the devices in few steps.
+A request was accepted because its devices are found on an idle fleet. On a fleet in use the scheduler may try every
+combination and find none, again and again, while other pods wait: a claim has a request for each slice, and equal
+requests are tried in every order. So the claim and its holder exist only while the devices are there. Of a custom claim
+the scheduler's own search is followed, and has to find them in few steps.
 """
 
 from datetime import timedelta
@@ -10,8 +11,12 @@ from fractions import Fraction
 
 from allocations.capacity import device_inventory
 from allocations.claims import fit
+from allocations.claims.fit import Answer
+from allocations.claims.model import PROFILE, Choice, Claim, Condition, Constraint, Request, qualified
 from allocations.claims.parse import parse
 from allocations.cluster.backends import registry
+from allocations.cluster.manifests import claim_spec
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.objects import ResolvedSpec, Snapshot
 from allocations.domain.observed import ObservedAllocation
@@ -20,6 +25,8 @@ from portal.core.errors import Invalid
 
 LOOK_AGAIN = timedelta(seconds=15)
 """A search may take a tenth of a second."""
+FEW = 4
+"""Equal requests of which all orders are tried in no time."""
 NO_DEVICES = "no node has devices free for the whole claim, or the scheduler would take too long to find them"
 
 
@@ -28,16 +35,38 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
     the scheduler has not refused it.
     """
     claim = CustomClaim.of_column(row.claim)
-    if claim is None or claim.built is None or not state.is_granted or state.occupied:
+    is_built = claim is not None and claim.built is not None
+    if not state.is_granted or state.occupied or not (is_built or has_many_requests(spec)):
         return ""
     backend = registry.backend_of(spec)
     is_there = any(found is not None and not found.deleting for found in map(snapshot.get, backend.claims(spec)))
     if is_there and not backend.finds_no_device(spec, snapshot):
         return ""
     inventory = device_inventory.of_flavor(row.offering.flavor)
+    if claim is None or claim.built is None:
+        search = fit.Search(inventory.available(Fraction(0)))
+        return "" if search.fits(of_slices(spec, row.offering.profile)) is Answer.YES else NO_DEVICES
     try:
         parsed = parse(claim.document, inventory.schema)
     except Invalid as error:
         return f"the devices published now do not match the claim: {error.detail}"
     available = inventory.available(claim.built.memory_part or Fraction(0))
     return "" if fit.is_schedulable(parsed, available) else NO_DEVICES
+
+
+def has_many_requests(spec: ResolvedSpec) -> bool:
+    """Return whether slices are requested of one node by a claim that has many requests."""
+    return CAPABILITIES[spec.path].names_devices and not spec.constraints.spread and spec.slices > FEW
+
+
+def of_slices(spec: ResolvedSpec, profile: str) -> Claim:
+    """Return the claim of an allocation's slices (``claim_spec``), whose profile is "" for whole GPUs."""
+    conditions = (Condition(PROFILE, "string", "==", (profile,)),) if profile else ()
+    capacity = {qualified(name): amount for name, amount in spec.capacity.items()}
+    choice = Choice("", "", "mig" if profile else "gpu", 1, conditions, capacity)
+    constraints = tuple(
+        Constraint("", attribute, kind == "distinctAttribute", ())
+        for each in claim_spec.constraints(spec)
+        for kind, attribute in each.items()
+    )
+    return Claim(tuple(Request("", str(number), (choice,)) for number in range(spec.slices)), constraints)

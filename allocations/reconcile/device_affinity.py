@@ -2,7 +2,8 @@
 
 The scheduler takes the first GPU that fits. A claim of a MIG slice therefore requests the GPU on which the slice
 leaves the most to others (``allocations.capacity.device_choice``). The choice is a preference: if another claim is
-allocated the GPU first, so that the holder pod finds no device, the claim is created again without it.
+allocated the GPU first, so that the holder pod finds no device, the claim is created again without it; of many slices
+with another choice, since the scheduler would try them in every order on each node that has a few too few.
 """
 
 from dataclasses import replace
@@ -20,6 +21,7 @@ from allocations.domain.objects import Applied, ResolvedSpec, Snapshot
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
+from allocations.reconcile import claim_search
 from allocations.reconcile.mirror import MirrorStale
 from portal.core.locks import advisory_lock
 from quotas.catalog.models import Flavor
@@ -80,6 +82,8 @@ def _next_affinity(
         and not state.occupied
         and backend.finds_no_device(spec, snapshot)
     ):
+        if claim_search.has_many_requests(spec):
+            return _choose(row, spec)
         return DeviceAffinity(clique=stored.clique, is_abandoned=True)
     return stored
 

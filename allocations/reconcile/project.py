@@ -132,7 +132,7 @@ def project_facts(
         pod_security=project.pod_security,
         egress=project.egress,
         exposure=project.exposure,
-        object_quota=object_limits.quota(project.object_limits),
+        object_quota=object_limits.quota(project.object_limits, is_adopted=project.adopted),
         other_pods=object_limits.other_pods(project.object_limits),
         config_size_kib=project.config_size_kib,
         admin_access=project.admin_access,

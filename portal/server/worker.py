@@ -31,6 +31,10 @@ LEFT_BYTES = 16 * 1024 * 1024
 """How much of an answer may be left behind; a longer export keeps its thread, for `SEND_S` at most."""
 ROOM = 0.9
 """The part of all connections that may stay open, so that there is room for new ones."""
+PIPELINED = 3
+"""Requests of a connection that are received before the first is answered. Their answers together stay below
+`LEFT_BYTES`, or a client that takes none of them would keep a thread.
+"""
 LOOK_S = 1
 
 
@@ -68,9 +72,19 @@ class Channel(HTTPChannel):
     began = 0.0
 
     def received(self, data: bytes) -> bool:
+        """Receive requests. Of too many at once the connection is closed after those that are answered; their sender
+        repeats the others (RFC 9112 §9.3.2).
+        """
         if self.request is None:
             self.began = time.time()
-        return bool(super().received(data))
+        is_taken = bool(super().received(data))
+        with self.requests_lock:
+            if len(self.requests) > PIPELINED:
+                self.requests[PIPELINED - 1].headers |= {"CONNECTION": "close"}  # as if it had been sent
+                for each in self.requests[PIPELINED:]:
+                    each.close()
+                del self.requests[PIPELINED:]
+        return is_taken
 
     def is_late(self, now: float) -> bool:
         """Return whether the client has sent its request, or taken its answer, too slowly."""

@@ -11,7 +11,9 @@ configured otherwise than GPU feature discovery.
 2. More units than the labels count: whole GPUs are not offered, then shares of GPUs. MIG devices stay offered, as their
    resource names what each of them is.
 3. Shares that are no multiple of their replicas, or whose replicas no label says, are not offered.
-4. Fewer units than the labels count, and MIG devices of other profiles, are told only: no promise is too large.
+4. Labels of GPUs or replicas that are no number say nothing: neither whole GPUs nor shares are offered. Nor are whole
+   GPUs whose labels are those of MIG devices by strategy `single`, where the product names no profile.
+5. Fewer units than the labels count, and MIG devices of other profiles, are told only: no promise is too large.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +23,10 @@ from math import ceil
 
 from quotas.catalog import node_labels
 from quotas.catalog.geometry import instances_per_gpu
-from quotas.catalog.node_labels import COUNT_LABEL, PRODUCT_LABEL, REPLICAS_LABEL, SHARED
+from quotas.catalog.node_labels import COUNT_LABEL, INSTANCES_LABEL, PRODUCT_LABEL, REPLICAS_LABEL, SHARED
 from quotas.catalog.types import Supply
 
+MAX_SHOWN = 20
 CHECK = "Check that the device plugin and GPU feature discovery of the node have the same configuration"
 
 
@@ -41,7 +44,7 @@ class Agreement:
 
 def check(labels: Mapping[str, str], supplies: Sequence[Supply], gpu_memory_mib: int = 0) -> Agreement:
     """Return which supplies of a device plugin agree with the labels of their node."""
-    contradicted = dict(_odd_shares(supplies)) | dict(_beside_renamed(supplies))
+    contradicted = dict(_odd_shares(supplies)) | dict(_beside_renamed(supplies)) | dict(_unclear(labels, supplies))
     offered = [one for one in supplies if one.resource not in contradicted]
     contradicted |= _too_many_units(labels, offered)
     offered = [one for one in offered if one.resource not in contradicted]
@@ -77,6 +80,26 @@ def _beside_renamed(supplies: Iterable[Supply]) -> Iterator[tuple[str, str]]:
                 name,
                 f"it publishes {name} beside {name}{SHARED}, and its labels are those of the latter, so {name} is not "
                 f"offered. {CHECK}; a resource that is left over goes with the next start of the kubelet",
+            )
+
+
+def _unclear(labels: Mapping[str, str], supplies: Iterable[Supply]) -> Iterator[tuple[str, str]]:
+    for one in supplies:
+        base = node_labels.base_of(one.resource)
+        numbers = [f"{node_labels.PREFIX}{base}.replicas", *([] if one.profile else [COUNT_LABEL])]
+        for label in numbers:
+            if labels.get(label) and node_labels.known_number(labels, label) is None:
+                shown = labels[label] if len(labels[label]) <= MAX_SHOWN else f"{labels[label][:MAX_SHOWN]}…"
+                yield (
+                    one.resource,
+                    f"its label {label} is {shown}, which is no number of GPUs or shares, so its {one.resource} is not "
+                    "offered; GPU feature discovery writes it",
+                )
+        if base == "gpu" and not one.profile and INSTANCES_LABEL in labels:
+            yield (
+                one.resource,
+                f"its label {INSTANCES_LABEL} says that {one.resource} are MIG devices, and {PRODUCT_LABEL} names no "
+                "profile, so they are not offered; GPU feature discovery writes both",
             )
 
 

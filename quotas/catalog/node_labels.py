@@ -20,6 +20,9 @@ REPLICAS_LABEL = "nvidia.com/gpu.replicas"
 PRESENT_LABEL = "nvidia.com/gpu.present"
 STATE_LABEL = "nvidia.com/mig.config.state"
 SHARED_PRODUCT = "-SHARED"
+INSTANCES_LABEL = "nvidia.com/gpu.slices.gi"
+"""Only of MIG devices by strategy `single`: how many compute slices each has."""
+MAX_DIGITS = 9
 _MIG_COUNT = re.compile(r"nvidia\.com/(mig-.+)\.count")
 _SHARING = {"time-slicing", "mps"}
 
@@ -32,9 +35,9 @@ def number(labels: Labels, label: str) -> int:
 
 
 def known_number(labels: Labels, label: str) -> int | None:
-    """Return the number that a label says; None without one."""
+    """Return the number that a label says; None without one, or if there cannot be so many."""
     value = labels.get(label, "")
-    return int(value) if value.isdecimal() else None
+    return int(value) if value.isdecimal() and len(value) <= MAX_DIGITS else None
 
 
 def model(product: str) -> str:
@@ -79,7 +82,7 @@ def replicas(labels: Labels, base: str) -> int:
 def is_shared(labels: Labels, base: str) -> bool:
     """Return whether labels other than that of replicas say that units of a resource are shares."""
     product = labels.get(f"{PREFIX}{base}.product", "")
-    return product.endswith(SHARED_PRODUCT) or labels.get(f"{PREFIX}{base}.sharing-strategy") in _SHARING
+    return product.endswith(SHARED_PRODUCT) or labels.get(f"{PREFIX}{base}.sharing-strategy", "") not in ("", "none")
 
 
 def sharing(labels: Labels, base: str) -> str:

@@ -6,6 +6,7 @@ A node may be labelled with any number and publish any amount. Pure.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from quotas.catalog.node_labels import COUNT_LABEL
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import NodeFact, Supply
 
@@ -14,7 +15,9 @@ MAX_UNITS = 1_000_000
 """Units of one pool on one node: a pod may ask for any number, and the sum over all nodes needs room in a column."""
 MAX_PROFILE, MAX_RESOURCE, MAX_SHOWN = 40, 63, 20
 NUMBERS = (".memory", ".count", ".major", ".minor")
-"""How labels end that are numbers and may be absent. Without those of replicas a share would count as a whole GPU."""
+"""How labels end that are numbers and may be absent. Without those of replicas a share would count as a whole GPU, and
+without `gpu.count` any number of units (`label_agreement`).
+"""
 
 
 def node(given: NodeFact) -> tuple[NodeFact, Sequence[str]]:
@@ -22,7 +25,7 @@ def node(given: NodeFact) -> tuple[NodeFact, Sequence[str]]:
     problems: list[str] = []
     labels = dict(given.labels)
     for name, value in sorted(given.labels.items()):
-        if name.endswith(NUMBERS) and value.isdecimal() and _is_impossible(value):
+        if name != COUNT_LABEL and name.endswith(NUMBERS) and value.isdecimal() and _is_impossible(value):
             problems.append(f"the label {name} is {_shown(value)}, which cannot be, so it counts as absent")
             del labels[name]
     capacity = dict(given.capacity)

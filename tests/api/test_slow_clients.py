@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.contrib.staticfiles import finders
 
+from portal.server.worker import PIPELINED
 from tests.support.impatient_worker import RECEIVE_S
 from tests.support.web_process import web_process
 
@@ -112,6 +113,13 @@ def test_requests_that_come_at_once_are_answered_one_after_the_other(connect):
     with wire.makefile("rb") as answers:
         found = answers.read()
     assert re.findall(rb"HTTP/1.1 (\d+)", found) == [b"200", b"404", b"200"]
+
+
+def test_of_more_requests_at_once_the_first_are_answered_and_the_connection_is_closed(connect):
+    with connect(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10).makefile("rb") as answers:
+        found = answers.read()
+    assert re.findall(rb"HTTP/1.1 (\d+)", found) == [b"200"] * PIPELINED
+    assert found.count(b"Connection: close") == 1
 
 
 def test_nothing_behind_a_refused_body_is_taken_for_a_request(connect):

@@ -267,8 +267,15 @@ def random_claim(chance: random.Random) -> dict[str, Any]:
     return {"requests": requests, "constraints": constraints}
 
 
+HALVES = {
+    "a custom claim": {"offering": OFFERING, "claim": {"requests": [{"device": "mig", "profile": "3g.40gb"}] * 15}},
+    "slices of an offering": {"offering": "h100/mig-3g.40gb", "count": 15},
+}
+
+
+@pytest.mark.parametrize("asked", HALVES.values(), ids=HALVES)
 def test_a_claim_that_the_scheduler_would_search_in_vain_reaches_it_once_there_is_room(
-    asking: Asking, member: User, kubectl: Kubectl
+    asked: dict[str, Any], asking: Asking, member: User, kubectl: Kubectl
 ) -> None:
     """Fifteen halves of GPUs, while two GPUs of each node have room for one half: the scheduler tries all orders."""
     path = f"/apis/resource.k8s.io/v1/namespaces/{asking.project.namespace}/resourceclaims"
@@ -277,10 +284,10 @@ def test_a_claim_that_the_scheduler_would_search_in_vain_reaches_it_once_there_i
     on_gpu = [{"attributes": [{"name": "parentUUID", "operator": "==", "value": gpu}]} for gpu in gpus]
     in_use = [asking.held(small | each) for each in on_gpu]
     start = revision(kubectl, path)
-    answer = asking.post(*[{"device": "mig", "profile": "3g.40gb"}] * 15)
+    answer = asking.api.post("/api/v1/allocations", {"project": asking.project.slug, **asked}, format="json")
     assert answer.status_code == 201, answer.json()
     row = wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.STARTING)
-    assert "waiting for a device" in row.message
+    assert "UTC, since no node has devices free for the whole claim" in row.message
     eventually(lambda: WorkItem.objects.get(target__contains=str(row.pk)).due_at > clock.now())
     released = revision(kubectl, path)
     for one in (in_use[0], in_use[2]):  # one of each node, since the scheduler looks at all nodes

@@ -121,6 +121,15 @@ def test_a_holder_that_finds_no_device_gives_the_gpu_up(member, project):
     assert update_affinity(row, claim(row, gpu), waiting) == {"given_up": True}
 
 
+def test_many_slices_whose_gpus_are_taken_are_given_others(member, project):
+    row = asked(member, project, "1g.10gb", 6)
+    gpus = update_affinity(row)["cards"]
+    assert gpus == ["GPU-h100-0-0"] * 6
+    taken("h100-0", "gpu-0")
+    waiting = holder(row, phase="Pending", unschedulable="0/2 nodes are available: cannot allocate all claims")
+    assert update_affinity(row, claim(row, gpus), waiting) == {"cards": ["GPU-h100-0-1"] * 6}
+
+
 def test_once_taken_back_the_next_start_chooses_anew(member, project):
     row = asked(member, project, "1g.10gb")
     gpu = update_affinity(row)["cards"]

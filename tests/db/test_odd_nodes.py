@@ -73,10 +73,10 @@ def is_good_node_offered() -> bool:
     ("body", "words"),
     [
         (node("odd", {GPU: str(HUGE)}), f"it has {HUGE} nvidia.com/gpu, which cannot be"),
-        (node("odd", {GPU: "4"}, replicas=DIGITS), "a number of replicas"),
-        (node("odd", {f"{GPU}.shared": "4"}, replicas=DIGITS), "a number of replicas"),
+        (node("odd", {GPU: "4"}, replicas=DIGITS), "which is no number of GPUs or shares"),
+        (node("odd", {f"{GPU}.shared": "4"}, replicas=DIGITS), "which is no number of GPUs or shares"),
         (node("odd", {GPU: "4"}, memory=DIGITS), "the label nvidia.com/gpu.memory is 99999999999999999999…"),
-        (node("odd", {GPU: "4"}, count=DIGITS), "the label nvidia.com/gpu.count is"),
+        (node("odd", {GPU: "4"}, count=DIGITS), "its label nvidia.com/gpu.count is 99999999999999999999…"),
         (node("odd", {f"nvidia.com/mig-{DIGITS}g.10gb": "4"}), "an amount or a name that cannot be"),
         (node("odd", {GPU: "4", "cpu": "9E", "memory": "9E"}), "its allocatable CPU, memory or pods cannot be so many"),
     ],

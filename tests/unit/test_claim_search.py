@@ -4,12 +4,12 @@ scheduler would search.
 
 import random
 
-from allocations.claims import diagnostics, fit, scheduler_search
+from allocations.claims import diagnostics, fit, published, scheduler_search
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
 from allocations.claims.scheduler_search import Steps, TooLong
 from tests.support import exhaustive_claims
-from tests.support.claims import claim, fleet
+from tests.support.claims import claim, facts, fleet
 from tests.support.exhaustive_claims import TooMany
 from tests.support.sizes import size
 
@@ -59,7 +59,7 @@ def test_the_scheduler_is_followed_to_the_same_answer():
 
 def scheduler_finds(search: fit.Search, asked: Claim, limit: int = 5_000) -> bool:
     steps = Steps(limit)
-    return any(scheduler_search.finds(node.for_claim(asked), steps) for node in search.nodes)
+    return any(scheduler_search.finds(node.for_claim(asked, tried=True), steps) for node in search.nodes)
 
 
 def hard_claim(chance: random.Random) -> Claim:
@@ -124,6 +124,49 @@ def test_nodes_that_a_claim_cannot_tell_apart_are_searched_once():
     assert len({search_node.signature(other) for search_node in search.nodes}) == 2
 
 
+def fleet_of(nodes: int) -> fit.Fleet:
+    return published.fleet(facts("h100", nodes))
+
+
+def test_the_scheduler_searches_nodes_that_are_alike_too():
+    asked = claim(*(mig("1g.10gb") for _ in range(32)))
+    assert fit.is_schedulable(asked, fleet_of(2))
+    assert not fit.is_schedulable(asked, fleet_of(16))
+
+
+def test_what_is_found_at_once_is_found_on_any_number_of_nodes():
+    together = claim(mig("3g.40gb"), mig("4g.40gb"), constraints=SAME_GPU)
+    for asked in (claim({"count": 8}), claim(mig("1g.10gb", 32)), claim({"count": "all"}), together):
+        assert fit.is_schedulable(asked, fleet_of(60))
+
+
+def test_the_scheduler_evaluates_all_expressions_of_a_request_on_each_device():
+    met = [{"name": "memory", "operator": ">=", "value": "1Mi"}] * 14
+    gpus = [device.attributes["gpu.nvidia.com/uuid"] for device in fleet("h100").devices if device.kind == "gpu"]
+    of_last = [{"name": "parentUUID", "operator": "in", "value": gpus[-2:]}]
+    few, many = (
+        claim(*({"device": "mig", "attributes": of_last, "capacities": met[:number]} for _ in range(14)))
+        for number in (1, 14)
+    )
+    assert fit.is_schedulable(few, fleet("h100"))
+    assert not fit.is_schedulable(many, fleet("h100"))
+
+
+def test_a_list_of_values_is_longer_to_evaluate_than_one():
+    values = [f"{number}Mi" for number in range(1, 32)]
+    none = [{"name": "memory", "operator": "!=", "value": "1Mi"}] * 3
+    listed = [{"name": "memory", "operator": "in", "value": [*values, "9984Mi"]}] * 3
+    short, long = (claim(*({"device": "mig", "capacities": each} for _ in range(7))) for each in (none, listed))
+    steps = [used(each) for each in (short, long)]
+    assert steps[1] > 2 * steps[0]
+
+
+def used(asked: Claim) -> float:
+    steps = Steps(1_000_000)
+    assert scheduler_search.finds(fit.Search(fleet("h100")).nodes[0].for_claim(asked, tried=True), steps)
+    return steps.used
+
+
 def test_equal_requests_are_not_tried_in_every_order():
     search = fit.Search(fleet("h100"))
     assert search.fits(claim(*(mig("2g.20gb") for _ in range(25)))) is Answer.NO
@@ -156,3 +199,14 @@ def test_a_claim_is_not_for_the_scheduler_where_it_would_try_all_orders_in_vain(
     in_use = fleet("h100", f"h100-0/{halves[0]}", f"h100-1/{halves[0]}")
     assert fit.Search(in_use).fits(asked) is Answer.NO
     assert not fit.is_schedulable(asked, in_use)
+
+
+def test_the_scheduler_tries_all_orders_on_a_node_that_lacks_what_a_later_request_needs():
+    uuid = next(device.attributes["gpu.nvidia.com/uuid"] for device in fleet("h100").devices if device.kind == "gpu")
+    small = [{"name": f"small-{number}", **mig("1g.10gb")} for number in range(12)]
+    one = {"name": "one", "device": "gpu", "attributes": [{"name": "uuid", "operator": "==", "value": uuid}]}
+    found = diagnostics.infeasible(claim(*small, one), fleet("h100"))
+    assert found is not None
+    assert (found.reason, found.path) == ("too_complex", "claim.requests")
+    assert found.hint.startswith("List the requests for the largest devices first: one, small-0, ")
+    assert diagnostics.infeasible(claim(one, *small), fleet("h100")) is None

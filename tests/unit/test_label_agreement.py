@@ -102,6 +102,14 @@ CONTRADICTIONS = {
         ),
         ({"mig-3g.20gb": ("hardware", Fraction(1, 2))}, 8, "its label nvidia.com/mig-3g.21gb.count is 16"),
     ),
+    "MIG devices without a profile": (
+        plugin_node("n", H100, {GPU: 7}, "9984", gpu_count="7", gpu_slices_gi="1"),
+        ({}, 7, "its label nvidia.com/gpu.slices.gi says that nvidia.com/gpu are MIG devices"),
+    ),
+    "shared in a way that nobody knows": (
+        plugin_node("n", "Tesla-T4", {GPU: 4}, gpu_count="4", gpu_replicas="1", gpu_sharing__strategy="Time-Slicing"),
+        ({}, 4, "nvidia.com/gpu is shared"),
+    ),
     "fewer GPUs than labelled": (
         plugin_node("n", "NVIDIA-L40S", {GPU: 3}, gpu_count="4"),
         ({"whole": ("full", Fraction(1))}, 3, "it publishes 3 of the 4 that its label nvidia.com/gpu.count says"),
@@ -156,6 +164,14 @@ def test_never_more_whole_gpus_than_the_labels_count(
     assert full(found) <= count
     is_counted_in_gpus = "-MIG-" not in shape.fact.labels[f"{GPU}.product"]
     assert not is_counted_in_gpus or worth(found) <= count
+
+
+@pytest.mark.parametrize("text", ["eight", "-1", "4.0", "1e3", "0x4", "9999999999"])
+@pytest.mark.parametrize("label", ["gpu_count", "gpu_replicas"])
+def test_a_label_that_is_no_number_makes_nothing_whole(label: str, text: str):
+    found = discover([plugin_node(amounts={GPU: 4}, **{label: text})], [])
+    assert offered(found) == {}
+    assert f"its label nvidia.com/{label.replace('_', '.')} is {text}, which is no number" in problem(found)
 
 
 def test_without_a_label_of_the_count_nothing_contradicts():

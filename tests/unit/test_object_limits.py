@@ -27,7 +27,7 @@ def test_only_what_differs_from_the_defaults_is_kept():
 
 
 def test_the_quota_has_every_kind_by_its_key():
-    assert limits.quota({"jobs": 7}) == {
+    assert limits.quota({"jobs": 7}, is_adopted=True) == {
         "count/pods": "2000",
         "count/jobs.batch": "7",
         "count/cronjobs.batch": "20",
@@ -42,6 +42,13 @@ def test_the_quota_has_every_kind_by_its_key():
         "secrets": "200",
         "count/resourceclaims.resource.k8s.io": "2000",
     }
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_adopted", "number"), [({}, False, "0"), ({"cronjobs": 3}, False, "3"), ({"cronjobs": 3}, True, "3")]
+)
+def test_cron_jobs_are_for_adopted_namespaces_or_an_operators_word(changed, is_adopted, number):
+    assert limits.quota(changed, is_adopted=is_adopted)["count/cronjobs.batch"] == number
 
 
 def test_an_unknown_kind_is_told_the_known_ones():

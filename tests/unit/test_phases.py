@@ -95,6 +95,17 @@ def test_what_time_alone_ends_says_when(waits: Facts) -> None:
     assert derive(NOTHING).until is None
 
 
+def test_what_is_kept_from_the_scheduler_says_why_and_until_when() -> None:
+    waits = replace(NOTHING, lease=ADMITTED, start_by=LATER)
+    assert derive(waits).message.startswith(
+        f"Admitted by Kueue, waiting for a device until {LATER:%Y-%m-%d %H:%M:%S} UTC;"
+    )
+    message = derive(replace(waits, blocked="no node has devices free")).message
+    assert (
+        f"{LATER:%H:%M:%S} UTC, since no node has devices free; then it releases its quota and queues again" in message
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [

@@ -9,7 +9,7 @@ from portal.tenants import object_limits
 
 NEW = ProjectFacts(
     *("old", "old", "vision", "research", "team-vision"),
-    object_quota=object_limits.quota({}),
+    object_quota=object_limits.quota({}, is_adopted=False),
     other_pods=500,
     config_size_kib=128,
     people={"gpu-portal:tenant": ("ada",)},
@@ -71,7 +71,7 @@ def test_services_are_reached_from_where_an_operator_allows(exposure, load_balan
 
 
 def test_the_numbers_and_the_size_that_an_operator_sets_are_in_quota_and_label():
-    project = replace(NEW, object_quota=object_limits.quota({"configmaps": 300}), config_size_kib=64)
+    project = replace(NEW, object_quota=object_limits.quota({"configmaps": 300}, is_adopted=False), config_size_kib=64)
     (hard,) = (m["spec"]["hard"] for m in build(project) if m["metadata"]["name"] == "gpu-portal-objects")
     assert (hard["configmaps"], hard["secrets"]) == ("300", "200")
     assert labels(project)["gpu-portal.io/config-size-kib"] == "64"

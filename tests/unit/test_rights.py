@@ -20,7 +20,7 @@ ATTACKS = {row["attack"]: row["guard"] for row in attack_table("attacks")}
 ENTRIES = [pytest.param(entry, id=entry.names[0]) for entry in entries()]
 PROJECT = ProjectFacts(
     *("vision-1", "vision-1", "vision", "research", "vision"),
-    object_quota=object_limits.quota({}),
+    object_quota=object_limits.quota({}, is_adopted=False),
     other_pods=500,
     config_size_kib=128,
 )

@@ -20,8 +20,8 @@ def build(spec: ResolvedSpec, slices: Sequence[int]) -> Manifest:
     """Return the spec with a request ``slice-<n>`` for each slice: exactly one device of the offering, or a share."""
     requests = [{"name": names.slice_request(n), "exactly": _exactly(spec, n)} for n in slices]
     devices: Manifest = {"requests": requests}
-    if constraints := _constraints(spec) if len(slices) > 1 else []:
-        devices["constraints"] = constraints
+    if found := constraints(spec) if len(slices) > 1 else []:
+        devices["constraints"] = found
     if spec.sharing:
         devices["config"] = [{"opaque": gpu_config.opaque(spec.sharing, is_mig=spec.kind == "mig")}]
     return {"devices": devices}
@@ -41,17 +41,17 @@ def _exactly(spec: ResolvedSpec, index: int) -> Manifest:
     return exactly
 
 
-def _constraints(spec: ResolvedSpec) -> list[Manifest]:
+def constraints(spec: ResolvedSpec) -> list[Manifest]:
     """Return the constraints over all requests of the claim.
 
     Whole GPUs are always different GPUs, so for them only the PCIe root is constrained.
     """
     gpu_attribute = {"mig": PARENT, "shared": GPU_UUID}.get(spec.kind)
-    constraints: list[Manifest] = []
+    found: list[Manifest] = []
     if spec.constraints.same_gpu and gpu_attribute:
-        constraints.append({"matchAttribute": gpu_attribute})
+        found.append({"matchAttribute": gpu_attribute})
     if spec.constraints.same_pcie_root:
-        constraints.append({"matchAttribute": PCIE_ROOT})
+        found.append({"matchAttribute": PCIE_ROOT})
     if spec.constraints.distinct_gpus and gpu_attribute:
-        constraints.append({"distinctAttribute": gpu_attribute})
-    return constraints
+        found.append({"distinctAttribute": gpu_attribute})
+    return found
