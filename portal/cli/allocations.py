@@ -23,7 +23,7 @@ from portal.cli.lookup import (
     projects_exist,
     without_kind,
 )
-from portal.cli.option_types import JSON, PHASE_NAMES, TIMEOUT, JsonFile, TextUpTo
+from portal.cli.option_types import JSON, PHASE_NAMES, JsonFile, TextUpTo, idempotency_key_option
 from portal.cli.output import Columns, say, say_rows, table, with_client
 from portal.cli.output_format import NAME
 from portal.cli.times import moment
@@ -91,9 +91,9 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--claim", type=JsonFile(), help="A custom claim as a JSON file, - for standard input.")
 @click.option("--dry-run", is_flag=True, help="Only show whether it fits, and its price; exit 1 if it does not fit.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
-@click.option("--timeout", type=TIMEOUT, default=3600.0, show_default=True, help="Seconds to wait at most.")
+@click.option("--timeout", type=times.TIMEOUT, default=3600.0, show_default=True, help="Seconds to wait at most.")
 @waiting.release_on_interrupt_option
-@click.option("--idempotency-key", default="", help="The same key again within 48 hours requests nothing new.")
+@idempotency_key_option
 @with_client(ALLOCATION)
 def request(
     client: Client,
@@ -109,7 +109,7 @@ def request(
     timeout: float,
     give_up_after: timedelta | None,
     release_on_interrupt: bool,
-    idempotency_key: str,
+    idempotency_key: str | None,
     **given: Any,
 ) -> None:
     """Request slices of OFFERING, e.g. h100/whole.
@@ -138,10 +138,7 @@ def request(
         body["constraints"] = wanted
     if labels:
         body["labels"] = _labels(labels)
-    if sharing:
-        body["sharing"] = sharing
-    if claim:
-        body["claim"] = claim
+    body |= {name: value for name, value in (("sharing", sharing), ("claim", claim)) if value is not None}
     if dry_run:
         seen = client.post("allocations/preview", body)
         say(client, seen, lambda: _preview(seen))
@@ -153,7 +150,7 @@ def request(
         releases=release_on_interrupt,
     )
     with waiting.interruptible(client, awaited):
-        row = awaited.row = client.post("allocations", body, key)
+        row = awaited.row = client.post_once("allocations", body, key)
         if idempotency_key:  # a repeated answer tells the phase of then
             row = awaited.row = client.get(f"allocations/{row['id']}")
         if not waits:
@@ -199,7 +196,7 @@ def show(client: Client, allocation: str) -> None:
 @click.command()
 @allocation_argument
 @click.option("--for", "phase", type=click.Choice(["active", "ended"]), default="active", show_default=True)
-@click.option("--timeout", type=TIMEOUT, default=3600.0, show_default=True, help="Seconds.")
+@click.option("--timeout", type=times.TIMEOUT, default=3600.0, show_default=True, help="Seconds.")
 @waiting.release_on_interrupt_option
 @with_client(ALLOCATION)
 def wait(client: Client, allocation: str, *, phase: str, timeout: float, release_on_interrupt: bool) -> None:
@@ -218,11 +215,12 @@ def wait(client: Client, allocation: str, *, phase: str, timeout: float, release
 @click.option(
     "--hours", type=times.HOURS, required=True, help="How many hours more it is held, or how much later its date is."
 )
-@click.option("--idempotency-key", default="", help="The same key again within 48 hours extends nothing more.")
+@idempotency_key_option
 @with_client(ALLOCATION)
-def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str) -> None:
+def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str | None) -> None:
     """Let ALLOCATION be held for longer, or end later."""
-    row = client.post(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, idempotency_key)
+    key = idempotency_key or str(uuid.uuid4())
+    row = client.post_once(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, key)
     say(client, row, lambda: f"{row['name']}: {times.requested(row)}; ends {times.end(row)}")
 
 
