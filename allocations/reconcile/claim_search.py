@@ -18,7 +18,7 @@ from allocations.domain.observed import ObservedAllocation
 from allocations.models import Allocation
 from portal.core.errors import Invalid
 
-LOOK_AGAIN = timedelta(seconds=15)
+SEARCH_AGAIN_AFTER = timedelta(seconds=15)
 """A search may take a tenth of a second."""
 NO_DEVICES = "no node has devices free for the whole claim, or the scheduler would take too long to find them"
 
