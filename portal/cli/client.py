@@ -142,7 +142,7 @@ class Client:
                 answer = self._session.request(
                     method, url, timeout=min(self._timeout_s, left_s), allow_redirects=False, **options
                 )
-                pause_s = _pause(answer)
+                pause_s = _requested_pause(answer) or FIRST_PAUSE_S * 2**again
             except WRONG_URLS as error:
                 raise self._wrong_url(error) from None
             except requests.RequestException as error:
@@ -222,6 +222,7 @@ def _is_busy(answer: requests.Response) -> bool:
         return False
 
 
-def _pause(answer: requests.Response) -> float:
-    given = answer.headers.get("Retry-After", "1")
-    return min(float(given), MAX_PAUSE_S) if given.isdecimal() else 1.0
+def _requested_pause(answer: requests.Response) -> float:
+    """Return the seconds of Retry-After; 0 if it names none."""
+    given = answer.headers.get("Retry-After", "")
+    return min(float(given), MAX_PAUSE_S) if given.isdecimal() else 0

@@ -95,6 +95,19 @@ def test_a_release_waits_for_no_request_of_the_same_person_that_runs(settings, a
 
 
 @pytest.mark.django_db
+def test_releases_of_one_allocation_share_slots_and_keep_none_of_another_out(settings, api, member, project):
+    settings.PERSON_REQUESTS_AT_ONCE = 1
+    one, another = (allocate(member, project, count=1) for _ in range(2))
+    running = person_limits._slots_of((member.pk, f"{V1}/{one.pk}/release"))
+    with ExitStack() as requests:
+        for _ in range(1 + person_limits.WAITING):
+            running._inside.acquire()
+            requests.callback(running._inside.release)
+        assert (release(api, one.pk), release(api, another.pk)) == (429, 200)
+    assert release(api, one.pk) == 200
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("path", [f"{V1}/none/release?a=1", f"{V1}/none/release", f"{V1}/release?a=1"])
 def test_a_refused_release_counts_wherever_it_is_refused(settings, api, path):
     settings.API_REQUESTS_PER_MINUTE = 2
