@@ -23,7 +23,14 @@ from portal.cli.lookup import (
     projects_exist,
     without_kind,
 )
-from portal.cli.option_types import JSON, PHASE_NAMES, JsonFile, TextUpTo, idempotency_key_option
+from portal.cli.option_types import (
+    ALLOCATION_NAME,
+    JSON,
+    PHASE_NAMES,
+    JsonFile,
+    TextUpTo,
+    idempotency_key_option,
+)
 from portal.cli.output import Columns, say, say_rows, table, with_client
 from portal.cli.output_format import NAME
 from portal.cli.times import moment
@@ -80,7 +87,7 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--give-up-after", type=times.LENGTH, help="End if not held by then, e.g. 12h or 2d after the request or start; 7d."
 )
 @click.option("--starts-at", type=times.MOMENT, help="RFC 3339 time with offset; now if not given.")
-@click.option("--name", help="DNS label, unique in the project.")
+@click.option("--name", type=ALLOCATION_NAME, help="DNS label, unique in the project.")
 @click.option("--priority", type=click.Choice(tuple(PRIORITIES)))
 @labelled_options
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE, by which costs are grouped; several times.")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from allocations.domain.allocation_spec import NAME, NAME_MAX
 from allocations.domain.phases import Phase
 
 
@@ -72,18 +73,26 @@ class TextUpTo(click.ParamType):
         return value
 
 
-class Key(click.ParamType):
-    """An idempotency key: the value of a header, so that it is visible ASCII (RFC 9110 §5.5)."""
+class TextLike(click.ParamType):
+    """A text that matches a pattern, which ``words`` say."""
 
-    name = "key"
+    name = "text"
+
+    def __init__(self, pattern: str, words: str) -> None:
+        self._pattern, self._words = pattern, words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not re.fullmatch(r"[!-~]{1,255}", value):
-            self.fail("Use 1 to 255 letters, digits and signs of ASCII, without spaces.", param, ctx)
+        if not re.fullmatch(self._pattern, value):
+            self.fail(self._words, param, ctx)
         return value
 
 
 JSON, PHASE_NAMES = Json(), Names(*Phase)
+ALLOCATION_NAME = TextLike(
+    NAME, f"Use lower-case letters, digits and hyphens, at most {NAME_MAX}, no hyphen at either end."
+)
+KEY = TextLike(r"[!-~]{1,255}", "Use 1 to 255 letters, digits and signs of ASCII, without spaces.")
+"""An idempotency key is the value of a header, so that it is visible ASCII (RFC 9110 §5.5)."""
 idempotency_key_option = click.option(
-    "--idempotency-key", type=Key(), help="The same key again within 48 hours has no second effect."
+    "--idempotency-key", type=KEY, help="The same key again within 48 hours has no second effect."
 )

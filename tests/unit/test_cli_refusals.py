@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from portal.cli.main import cli
-from portal.cli.option_types import Key, TextUpTo
+from portal.cli.option_types import TextLike, TextUpTo
 from portal.cli.output_format import NAME, OutputType
 
 FREE = {
     *("--cluster", "--department", "--filter", "--from", "--label", "--member"),
-    *("--name", "--offering", "--project", "--team", "--timezone", "--token", "--until", "--url", "--window"),
+    *("--offering", "--project", "--team", "--timezone", "--token", "--until", "--url", "--window"),
 }
 """Texts that only the portal can judge."""
 NO_UTF8 = "a\udcff"
@@ -76,7 +76,7 @@ def wrong(option: click.Option) -> list[str]:
             return ["x" * 501]
         case click.Path():
             return ["/no/such/folder/file"]
-        case Key():
+        case TextLike():
             return ["", "two words", "ключ", "a\nb", "x" * 256]
         case click.STRING:
             return ["", NO_UTF8]
