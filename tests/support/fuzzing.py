@@ -12,7 +12,7 @@ from portal.tenants.models import Project, Team
 from tests.support.world import World, world
 
 CONFIG = Path(__file__).parent.parent / "api" / "schemathesis.toml"
-ROLES = ("anonymous", "viewer", "member", "lead", "auditor", "operator")
+ROLES = ("member", "operator", "lead", "auditor", "viewer", "anonymous")
 
 
 @pytest.fixture
