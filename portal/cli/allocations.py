@@ -241,8 +241,9 @@ def retry(client: Client, allocation: str) -> None:
 
 
 def details(row: dict[str, Any]) -> str:
-    price, place = row["cost"]["per_hour"], row["queue"]
-    per_hour = f"{price} an hour" if price else f"{amounts.NOT_PRICED} now"
+    price, place, has_ended = row["cost"]["per_hour"], row["queue"], row["phase"] == "ended"
+    per_hour = "" if has_ended else f", {price} an hour" if price else f", {amounts.NOT_PRICED} now"
+    left = f", {times.hours(row['hours_left'])} h left" if row["hours_left"] and not has_ended else ""
     phase = f"{row['phase']} ({row['outcome']})" if row["outcome"] else row["phase"]
     lines = [
         ("name", row["name"]),
@@ -253,11 +254,12 @@ def details(row: dict[str, Any]) -> str:
         ("project", f"{row['project']} (namespace {row['namespace']})"),
         *([("labels", str(Labels.from_json(row["labels"])))] if row["labels"] else []),
         ("requested", f"{moment(row['created_at'])} by {row['requested_by']}"),
+        *([("starts", moment(row["starts_at"]))] if row["phase"] == "scheduled" else []),
         ("held", moment(row["held_at"])),
-        ("time", times.requested(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),
+        ("time", f"{times.requested(row)}{left}"),
         ("ends", times.end(row)),
         *([("gives up", f"{moment(row['give_up_at'])} if not held")] if times.waits(row) else []),
-        ("cost", f"{amounts.cost_to_date(row, ' so far')}, {per_hour}"),
+        ("cost", f"{amounts.cost_to_date(row, '' if has_ended else ' so far')}{per_hour}"),
         *(("device", f"{found['node']}/{found['device']} {found['uuid']}") for found in row["devices"]),
     ]
     return "\n".join(f"{name:<11}{value}" for name, value in lines)

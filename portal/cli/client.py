@@ -110,16 +110,20 @@ class Client:
             rows += page["results"]
             if not page["next"] or len(rows) >= most:
                 return rows[:most]
-            page = self._call("GET", page["next"])
+            page = self._following(page)
 
     def whole(self, path: str, **query: Any) -> dict[str, Any]:
         """Return the answer of a list with the rows of all its pages."""
         found = page = self.get(path, **query)
         while page["next"]:
-            page = self._call("GET", page["next"])
+            page = self._following(page)
             found["results"] += page["results"]
         found["next"] = None
         return found
+
+    def _following(self, page: dict[str, Any]) -> dict[str, Any]:
+        """Return the next page, from the configured address: a portal behind a proxy may know another one of itself."""
+        return self._call("GET", page["next"].partition("/api/v1/")[2])
 
     def text(self, path: str, **query: Any) -> str:
         """Return an answer that is no JSON."""
@@ -133,7 +137,7 @@ class Client:
         return printable.one_lines(body) if self.output.is_text else body
 
     def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
-        url = path if path.startswith(f"{self._url}/") else f"{self._url}/{path}"
+        url = f"{self._url}/{path}"
         deadline = time.monotonic() + self._patience_s
         for again in range(self._tries):
             left_s = max(deadline - time.monotonic(), 0.1)

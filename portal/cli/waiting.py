@@ -91,7 +91,7 @@ def finish(client: Client, awaited: Awaited, phase: str, timeout: float, text: C
     if row["phase"] == "ended" != phase:
         sys.exit(ENDED)
     if row["phase"] != phase:
-        _tell(client, "timeout", f"Not {phase} within {timeout:g} s. {_what_stays(row)}")
+        _tell(client, "timeout", f"Not {phase} within {timeout:g} s. {_what_stays(row)}", row)
         sys.exit(LATE)
 
 
@@ -109,15 +109,16 @@ def _standing(row: Row) -> str:
     return f"{row['name']} ({row['id']}) is {row['phase']}{place}{why}"
 
 
-def _tell(client: Client, reason: str, detail: str) -> None:
-    tell(detail, reason=reason, as_json=client.output.format == "json")
+def _tell(client: Client, reason: str, detail: str, row: Row | None) -> None:
+    which = {"allocation": row["id"]} if row else {}
+    tell(detail, reason=reason, as_json=client.output.format == "json", **which)
 
 
 def _tell_what_stays(client: Client, awaited: Awaited) -> None:
     if awaited.row is None:
-        _tell(client, "interrupted", f"Interrupted before the portal answered. {awaited.unseen}")
+        _tell(client, "interrupted", f"Interrupted before the portal answered. {awaited.unseen}", None)
     else:
-        _tell(client, "interrupted", f"Interrupted. {_what_stays(awaited.row)}")
+        _tell(client, "interrupted", f"Interrupted. {_what_stays(awaited.row)}", awaited.row)
 
 
 def _release(client: Client, awaited: Awaited) -> None:
@@ -127,9 +128,9 @@ def _release(client: Client, awaited: Awaited) -> None:
         awaited.row = client.post(f"allocations/{row['id']}/release", {"reason": REASON})
     except click.ClickException as error:
         stays = _what_stays(awaited.row) if awaited.row else awaited.unseen
-        _tell(client, "not_released", f"Interrupted, and not released: {error.format_message()} {stays}")
+        _tell(client, "not_released", f"Interrupted, and not released: {error.format_message()} {stays}", awaited.row)
     else:
-        _tell(client, "interrupted", f"Interrupted. {_is_being_released(row)}")
+        _tell(client, "interrupted", f"Interrupted. {_is_being_released(row)}", row)
 
 
 def _found(client: Client, awaited: Awaited) -> Row:

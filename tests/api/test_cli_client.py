@@ -80,6 +80,13 @@ def test_a_token_is_sent_nowhere_that_the_portal_leads_to(at):
     assert result.stderr == f"Error: {asked.url} leads to http://127.0.0.1:1/. Use that address.\n"
 
 
+def test_the_next_page_is_asked_of_the_configured_address(at):
+    first = answer("200 OK", json.dumps({"results": [], "next": "http://other.example/api/v1/allocations?cursor=2"}))
+    with serving(first, NOTHING) as asked:
+        assert at(asked.url, "list").exit_code == 0
+    assert asked.requests[1].startswith("GET /api/v1/allocations?cursor=2 ")
+
+
 def test_a_line_break_after_a_token_does_not_matter(monkeypatch):
     monkeypatch.setenv("GPU_PORTAL_TOKEN", "gpup_x\n")
     monkeypatch.setenv("GPU_PORTAL_URL", "https://portal.example.com")
@@ -147,6 +154,14 @@ def test_a_wait_goes_on_while_the_portal_is_away(at, monkeypatch):
     assert (result.exit_code, result.stdout) == (0, f"allocation/{id_}\n")
     told = f"{asked.url} answered with HTTP status 502 and no JSON object, as no portal does. Trying again."
     assert result.stderr.splitlines() == [f"train ({id_}) is queued", told, f"train ({id_}) is active"]
+
+
+def test_a_wait_that_is_over_names_the_allocation_for_scripts(at):
+    row = {"id": ID, "name": "train", "message": "", "queue": None, "outcome": None, "phase": "queued", "held_at": None}
+    with serving(answer("200 OK", json.dumps(row))) as asked:
+        result = at(asked.url, "wait", ID, "--timeout", "0", "-o", "json")
+    found = json.loads(result.stderr)
+    assert (result.exit_code, found["reason"], found["allocation"]) == (4, "timeout", ID)
 
 
 def test_a_request_without_an_answer_can_be_sent_again_with_its_key(at):
