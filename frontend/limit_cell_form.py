@@ -8,7 +8,7 @@ from allocations.limits.services import LimitChange, LimitSpec
 from frontend.base_form import Form
 from portal.tenants.models import Team
 from quotas.limits.models import MAX_UNITS
-from quotas.limits.tree import Quota
+from quotas.limits.tree import ZERO_QUOTA, Quota
 
 
 def _amount(label: str, *, required: bool) -> forms.IntegerField:
@@ -19,8 +19,9 @@ def _amount(label: str, *, required: bool) -> forms.IntegerField:
 
 
 class CellForm(Form):
-    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is none. A department at the
-    top of the organization has a guaranteed quota alone.
+    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is none, and without a
+    guaranteed quota there stays none where none was. A department at the top of the organization has a guaranteed quota
+    alone.
     """
 
     nominal = _amount("Guaranteed", required=True)
@@ -37,9 +38,12 @@ class CellForm(Form):
         has_focus: bool = False,
     ) -> None:
         """``spec``: what a form that is not sent yet proposes; None: the quota as it is."""
-        proposed = spec or LimitSpec(*vars(cell.quota).values())
-        super().__init__(data, prefix=key_of(row, cell), initial=vars(proposed))
+        proposed = vars(spec or cell.quota or LimitSpec(0))
+        if not (spec or cell.quota):
+            proposed = {**proposed, "nominal": None}
+        super().__init__(data, prefix=key_of(row, cell), initial=proposed)
         self._row, self._cell = row, cell
+        self.fields["nominal"].required = cell.quota is not None
         if has_focus:
             self.fields["nominal"].widget.attrs["autofocus"] = True
         if row.stands_alone:
@@ -48,9 +52,9 @@ class CellForm(Form):
     def change(self) -> LimitChange | None:
         """Return the change that the valid values are; None if they are the quota as it is."""
         quota, values = self._cell.quota, self.cleaned_data
-        wanted = Quota(
-            values["nominal"], values.get("borrowing", quota.borrowing), values.get("lending", quota.lending)
-        )
+        if values["nominal"] is None:
+            return None
+        wanted = Quota(**{**vars(quota or ZERO_QUOTA), **values})
         if wanted == quota:
             return None
         return LimitChange(self._row.holder, self._cell.pool, LimitSpec(*vars(wanted).values()))

@@ -25,6 +25,7 @@ def _string(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 
 _Dumper.add_representer(str, _string)
+_Dumper.add_multi_representer(dict, _Dumper.represent_dict)
 
 
 def to_yaml(content: Any) -> str:

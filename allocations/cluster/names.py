@@ -9,9 +9,10 @@ adds a dot, which no allocation's name has, so it is a DNS subdomain. Kueue name
 import re
 from hashlib import sha256
 
+from allocations.domain.allocation_spec import NAME, NAME_MAX
 from quotas.limits.names import TEAM_LABEL
 
-ALLOCATION_MAX = 48
+ALLOCATION_MAX = NAME_MAX
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 DIGEST = 20
 """Hexadecimal digits of a digest in a name: 80 bits, so that nobody finds another username with the same."""
@@ -130,4 +131,4 @@ def suggest(purpose: str, token: str) -> str:
 
 def is_allocation_name(name: str) -> bool:
     """Return whether an allocation may have this name."""
-    return len(name) <= ALLOCATION_MAX and DNS_LABEL.fullmatch(name) is not None
+    return re.fullmatch(NAME, name) is not None

@@ -17,6 +17,10 @@ from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import FieldInfo, fields_of
 
 MAX_SLICES = 1024
+NAME_MAX = 48
+NAME = rf"[a-z0-9]([-a-z0-9]{{0,{NAME_MAX - 2}}}[a-z0-9])?"
+"""A pattern of names: DNS labels with room for the suffixes of what is built from them (``allocations.cluster.names``).
+"""
 SPREAD = "spread"
 TIME_SLICING, MPS = "TimeSlicing", "MPS"
 STRATEGIES = (TIME_SLICING, MPS)
@@ -124,7 +128,7 @@ class AllocationSpec:
     offering: Annotated[str, FieldInfo("As GET /offerings lists it, e.g. h100/whole.")]
     count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.", minimum=1, maximum=MAX_SLICES)] = 1
     mode: Annotated[str, FieldInfo("hold.", choices=("hold",))] = "hold"
-    name: Annotated[str, FieldInfo("DNS label, unique among the project's live ones; else made.")] = ""
+    name: Annotated[str, FieldInfo("DNS label, unique among the project's live ones; else made.", pattern=NAME)] = ""
     purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""
     labels: Annotated[
         Labels, FieldInfo("At most 16, in Kubernetes' syntax: costs are grouped and filtered by them.")

@@ -16,9 +16,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 class FieldInfo:
     """How interfaces describe a field.
 
-    ``choices``, ``minimum`` and ``maximum`` are documented, not validated. ``is_required``: a body with the object must
-    have the field, although it has a default. A text field with a ``label`` is on the pages of requests and
-    allocations, with ``hint`` below it.
+    ``choices``, ``minimum``, ``maximum`` and ``pattern`` are documented, not validated. ``is_required``: a body with
+    the object must have the field, although it has a default. A text field with a ``label`` is on the pages of requests
+    and allocations, with ``hint`` below it.
     """
 
     help: str = ""
@@ -26,6 +26,7 @@ class FieldInfo:
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
+    pattern: str = ""
     is_required: bool = False
     label: str = ""
     hint: str = ""

@@ -15,7 +15,7 @@ from quotas.catalog.selectors import pools, units
 from quotas.limits import lending
 from quotas.limits.lending import Amounts
 from quotas.limits.selectors import QuotaSnapshot, name_of
-from quotas.limits.tree import ZERO_QUOTA, Quota
+from quotas.limits.tree import Quota
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class PoolColumn:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A holder's quota of a pool, as it was set, and its use, in units of the pool.
+    """A holder's quota of a pool, as it was set, None if none was, and its use, in units of the pool.
 
     ``used`` of a department is that of all teams below it. ``borrowed`` is a team's use beyond its guaranteed quota,
     ``over`` the part of it that nobody lends. ``lent`` is what others use of the holder's quota.
     """
 
     pool: Pool
-    quota: Quota
+    quota: Quota | None
     used: Fraction
     borrowed: Fraction
     lent: Fraction
@@ -135,7 +135,7 @@ def _cells(usage: QuotaUsage, pools_: Sequence[Pool], shown: Sequence[str]) -> M
             else:
                 over[debt.borrower] += debt.amount
         for name in shown:
-            quota = quotas.quotas.get((name, pool.key), ZERO_QUOTA)
+            quota = quotas.quotas.get((name, pool.key))
             cells[name].append(MatrixCell(pool, quota, used_in[name], borrowed[name], lent[name], over[name]))
     return {name: tuple(found) for name, found in cells.items()}
 

@@ -139,9 +139,7 @@ def set_policy(user: User, holder: Department | Team, changed: Callable[[Policy]
     """
     require(user, holder)
     with transaction.atomic(), advisory_lock("limits"):
-        before = selectors.policy_of(holder)
-        if (after := changed(before)) != before:
-            services.set_policy(user.username, holder, **vars(after))
+        services.set_policy(user.username, holder, **vars(changed(selectors.policy_of(holder))))
 
 
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:

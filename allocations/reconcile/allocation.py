@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
 
 
-class Known(NamedTuple):
+class DerivedIntent(NamedTuple):
     """What is known of an allocation beside its row and the mirror, as ``Intent`` has it."""
 
     number_wait: str
@@ -75,22 +75,22 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             recorded = allocation_state.read(client.cluster, id_)
             assert recorded is not None
         row, snapshot, applied, intervals, unpublished = recorded
-        known = Known(number_wait, unpublished)
+        derived = DerivedIntent(number_wait, unpublished)
         spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
         found = snapshot.get(lease.ref(spec))
         if row.ended_at is not None and _name_is_of_another(row, found):
             return None
         if row.ended_at is None and found is not None and recovery.end_if_superseded(row, found, applied):
             return None
-        state = _assess(row, spec, snapshot, applied, known)
+        state = _assess(row, spec, snapshot, applied, derived)
         if transitions.record_time(row, state, intervals):
             spec = spec_of_row.resolved_spec(row)
         blocked = claim_search.blocked(row, spec, snapshot, state)
         if deadlines.apply(row, spec, state, blocked) or _claim_exceeds_lease(row, state):
-            state = _assess(row, spec, snapshot, applied, known)
+            state = _assess(row, spec, snapshot, applied, derived)
         if not blocked and device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
-            state = _assess(row, spec, snapshot, applied, known)
+            state = _assess(row, spec, snapshot, applied, derived)
         is_metered, intervals = _open_intervals(row, state, snapshot, intervals)
         if blocked:
             state = state.with_blocked(blocked)
@@ -111,9 +111,9 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
                 raise
             return clock.now()
         forget(client.cluster, _gone_objects(spec, snapshot, applied, {Ref.of_manifest(m) for m in desired.objects}))
-        moments = [hold.wake_at(spec, _intent(row, known), state) if is_metered else clock.now() + SLOT_WAIT]
+        moments = [hold.wake_at(spec, _intent(row, derived), state) if is_metered else clock.now() + SLOT_WAIT]
         if blocked:
-            moments.append(clock.now() + claim_search.LOOK_AGAIN)
+            moments.append(clock.now() + claim_search.SEARCH_AGAIN_AFTER)
         return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -161,14 +161,14 @@ def _assign_number(row: Allocation) -> str:
     return slot_numbers.assign(row)
 
 
-def _intent(row: Allocation, known: Known) -> Intent:
-    return replace(spec_of_row.intent(row), number_wait=known.number_wait, unpublished=known.unpublished)
+def _intent(row: Allocation, derived: DerivedIntent) -> Intent:
+    return replace(spec_of_row.intent(row), number_wait=derived.number_wait, unpublished=derived.unpublished)
 
 
 def _assess(
-    row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], known: Known
+    row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], derived: DerivedIntent
 ) -> ObservedAllocation:
-    return hold.assess(spec, _intent(row, known), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
+    return hold.assess(spec, _intent(row, derived), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
 
 
 def _claim_exceeds_lease(row: Allocation, state: ObservedAllocation) -> bool:

@@ -67,7 +67,7 @@ def _count(cluster: str, names: Collection[str]) -> dict[Node, NodeUsage]:
         jobs = {pod_facts(pod).get("job", "") for pod in state.snapshot.of_kind("Pod")} - {""}
         usage_changes.add(cluster, mirror.nodes_of_jobs(cluster, jobs) - set(names))
     per_gpu = {node.flavor.name: _supply(node).per_gpu for node in state.nodes if node.flavor}
-    usages = node_usage.of_nodes(state.snapshot, state.found, metered, per_gpu, {**state.flavors, **metered})
+    usages = node_usage.of_nodes(state.snapshot, state.found, state.flavors | metered, per_gpu)
     return {node: usages.get(node.name, node_use.NOTHING) for node in state.nodes}
 
 

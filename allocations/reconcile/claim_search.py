@@ -23,7 +23,7 @@ from allocations.domain.observed import ObservedAllocation
 from allocations.models import Allocation
 from portal.core.errors import Invalid
 
-LOOK_AGAIN = timedelta(seconds=15)
+SEARCH_AGAIN_AFTER = timedelta(seconds=15)
 """A search may take a tenth of a second."""
 FEW = 4
 """Equal requests of which all orders are tried in no time."""

@@ -52,9 +52,9 @@ def reconcile_inventory(cluster: str) -> datetime:
         metered = job_ledger.metered(cluster)
         rows, columns = mirror.part_of_flavors(cluster)
         flavors = mirror.flavors_of(rows.values_list(*columns))
-        is_new, blocked = _sync(cluster, snapshot, found, metered, per_gpu, flavors)
+        is_new, blocked = _sync(cluster, snapshot, found, flavors | metered, per_gpu)
         if job_ledger.repair_all(cluster, metered):  # what the ledger has charged now is no foreign use
-            _, blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu, flavors)
+            _, blocked = _sync(cluster, snapshot, found, flavors | job_ledger.metered(cluster), per_gpu)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
@@ -70,14 +70,13 @@ def _sync(
     cluster: str,
     snapshot: Snapshot,
     found: Discovered,
-    metered: Mapping[str, str],
-    per_gpu: Mapping[str, NodeShare],
     flavors: Mapping[str, str],
+    per_gpu: Mapping[str, NodeShare],
 ) -> tuple[bool, set[str]]:
     """Write the discovered inventory and its use; return whether flavors or pools changed, and the nodes of which a
     part is blocked.
     """
-    usages = node_usage.of_nodes(snapshot, found, metered, per_gpu, {**flavors, **metered})
+    usages = node_usage.of_nodes(snapshot, found, flavors, per_gpu)
     foreign = node_usage.totals(usage.foreign for usage in usages.values())
     blocked = node_usage.totals(usage.blocked_units for usage in usages.values())
     is_new = sync(cluster, found, foreign, blocked, usages, per_gpu)

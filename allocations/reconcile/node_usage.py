@@ -2,17 +2,16 @@
 
 Pods count by their device plugin resources on the node they are bound to, claims of NVIDIA's driver by their allocated
 devices. Use of devices that are not offered, on nodes that are not ready, or on unhealthy devices is ignored.
-``metered`` are the uids of pods and claims of tenants' queued Jobs that the ledger charges. ``flavors`` says of which
-flavor a holder's slices are: an allocation by namespace and name, a pod or claim of a Job by its uid. What a holder
-uses of another flavor is foreign there, such as after the product label of its node has changed: its lease counts
-where it was admitted, and not where its GPU is offered now.
+``flavors`` says of which flavor a holder's slices are: an allocation by namespace and name, and by its uid a pod or
+claim of a tenant's queued Job that the ledger charges. What a holder uses of another flavor is foreign there, such as
+after the product label of its node has changed: its lease counts where it was admitted, and not where its GPU is
+offered now.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
@@ -25,8 +24,6 @@ from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.nvidia import DRA_DRIVER
 from quotas.catalog.types import Discovered, FoundFlavor, FoundNode, NodeUsage
-
-NO_FLAVORS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -43,13 +40,12 @@ class UnitsUsed:
 def of_nodes(
     snapshot: Snapshot,
     found: Discovered,
-    metered: Collection[str],
+    flavors: Mapping[str, str],
     per_gpu: Mapping[str, NodeShare],
-    flavors: Mapping[str, str] = NO_FLAVORS,
 ) -> dict[str, NodeUsage]:
     """Return the use of each node that is offered and ready; ``per_gpu`` as for ``blocked_capacities``."""
-    foreign = foreign_use(snapshot, found, metered, flavors)
-    blocked = blocked_capacities(snapshot, found, metered, per_gpu, flavors)
+    foreign = foreign_use(snapshot, found, flavors)
+    blocked = blocked_capacities(snapshot, found, flavors, per_gpu)
     return {
         node: NodeUsage(
             storable.used_units(foreign.get(node, {})), storable.used_units(one.blocked_units), one.blocked, one.problem
@@ -63,14 +59,12 @@ def totals(of_each_node: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sum(map(Counter[str], of_each_node), Counter[str]()))
 
 
-def foreign_use(
-    snapshot: Snapshot, found: Discovered, metered: Collection[str], flavors: Mapping[str, str] = NO_FLAVORS
-) -> dict[str, dict[str, int]]:
+def foreign_use(snapshot: Snapshot, found: Discovered, flavors: Mapping[str, str]) -> dict[str, dict[str, int]]:
     """Return the units that pods and claims use without an allocation of the pool's flavor, by node and pool key.
 
     A partition of a GPU counts as the whole GPU, since the GPU cannot be allocated whole any more.
     """
-    foreign = [one for one in units_used(snapshot, found) if not _is_own(one, metered, flavors)]
+    foreign = [one for one in units_used(snapshot, found) if not _is_own(one, flavors)]
     use: dict[str, Counter[str]] = defaultdict(Counter)
     for one in foreign:
         use[one.node][one.pool] += 0 if one.gpu else int(one.units)
@@ -79,14 +73,13 @@ def foreign_use(
     return {node: dict(units) for node, units in use.items()}
 
 
-def _is_own(one: UnitsUsed, metered: Collection[str], flavors: Mapping[str, str]) -> bool:
+def _is_own(one: UnitsUsed, flavors: Mapping[str, str]) -> bool:
     """Return whether a lease, or the quota of a Job, counts these units in their pool."""
     consumer = one.consumer
-    if not consumer.allocation and consumer.uid not in metered:
-        return False
-    holder = f"{consumer.ref.namespace}/{consumer.allocation}" if consumer.allocation else consumer.uid
     flavor = one.pool.partition("/")[0]
-    return flavors.get(holder, flavor) == flavor
+    if consumer.allocation:
+        return flavors.get(f"{consumer.ref.namespace}/{consumer.allocation}", flavor) == flavor
+    return flavors.get(consumer.uid) == flavor
 
 
 def units_used(snapshot: Snapshot, found: Discovered) -> Iterator[UnitsUsed]:
@@ -139,9 +132,8 @@ def _gpu_fraction(geometry: Geometry | None, device: str) -> Fraction:
 def blocked_capacities(
     snapshot: Snapshot,
     found: Discovered,
-    metered: Collection[str],
+    flavors: Mapping[str, str],
     per_gpu: Mapping[str, NodeShare],
-    flavors: Mapping[str, str] = NO_FLAVORS,
 ) -> dict[str, BlockedCapacity]:
     """Return by node how many of its pool units lack CPU, memory or pods.
 
@@ -151,7 +143,7 @@ def blocked_capacities(
     parts = {pool.key: pool.memory_part for pool in found.pools}
     supplied = {name: _supplied(node, parts) for name, node in offered.items()}
     shares = {name: per_gpu[node.flavor] for name, node in offered.items()}
-    use = _uses(snapshot, found, metered, shares, parts, flavors)
+    use = _uses(snapshot, found, flavors, shares, parts)
     return {
         name: blocked_capacity.of_node(name, supplied[name], use.get(name, NodeUse()), per_gpu[node.flavor])
         for name, node in offered.items()
@@ -166,21 +158,20 @@ def _supplied(node: FoundNode, parts: Mapping[str, Fraction]) -> Supplied:
 def _uses(
     snapshot: Snapshot,
     found: Discovered,
-    metered: Collection[str],
+    flavors: Mapping[str, str],
     per_gpu: Mapping[str, NodeShare],
     parts: Mapping[str, Fraction],
-    flavors: Mapping[str, str],
 ) -> dict[str, NodeUse]:
     """Return the use of each node of ``per_gpu``."""
-    served = {claim_facts(claim).get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in metered}
+    served = {claim_facts(claim).get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in flavors}
     units: dict[tuple[str, bool], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     gpus: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for one in units_used(snapshot, found):
-        holder = _holder(one.consumer, metered, served) if _is_own(one, metered, flavors) else ""
+        holder = _holder(one.consumer, flavors, served) if _is_own(one, flavors) else ""
         units[one.node, bool(holder)][one.pool] += one.units
         if holder:
             gpus[one.node, holder] += one.units * parts[one.pool]
-    foreign, requested = _pod_requests(snapshot, metered, served)
+    foreign, requested = _pod_requests(snapshot, flavors, served)
     excess: dict[str, Counter[str]] = defaultdict(Counter)
     for (node, holder), amounts in requested.items():
         if node in per_gpu:
@@ -192,7 +183,7 @@ def _uses(
 
 
 def _pod_requests(
-    snapshot: Snapshot, metered: Collection[str], served: Collection[str]
+    snapshot: Snapshot, flavors: Mapping[str, str], served: Collection[str]
 ) -> tuple[dict[str, Counter[str]], dict[tuple[str, str], Counter[str]]]:
     """Return what pods request of each node: those that belong to no holder in sum, and by holder.
 
@@ -201,7 +192,7 @@ def _pod_requests(
     foreign: dict[str, Counter[str]] = defaultdict(Counter)
     by_holder: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for pod in bound(snapshot):
-        facts, holder = pod_facts(pod), _holder(pod, metered, served)
+        facts, holder = pod_facts(pod), _holder(pod, flavors, served)
         node = facts["node"]
         amounts = Counter(cpu_millicores=facts.get("cpu_millicores", 0), memory_mib=facts.get("memory_mib", 0))
         of_holder = Counter() if facts.get("holder") else amounts
@@ -213,10 +204,10 @@ def _pod_requests(
     return foreign, by_holder
 
 
-def _holder(observed: ObservedObject, metered: Collection[str], served: Collection[str]) -> str:
+def _holder(observed: ObservedObject, flavors: Mapping[str, str], served: Collection[str]) -> str:
     """Return the allocation, or the pod of a queued Job, that the pod or the claim belongs to; "" for none."""
     if observed.allocation:
         return f"{observed.ref.namespace}/{observed.allocation}"
-    if observed.uid in served or (observed.uid in metered and observed.ref.kind == "Pod"):
+    if observed.uid in served or (observed.uid in flavors and observed.ref.kind == "Pod"):
         return observed.uid
-    return claim_facts(observed).get("pod", "") if observed.uid in metered else ""
+    return claim_facts(observed).get("pod", "") if observed.uid in flavors else ""

@@ -125,14 +125,15 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
 
 
 def retry(user: User, row: Allocation) -> Allocation:
-    """Queue an allocation again whose start failed too often, and return it.
+    """Queue an allocation again whose start failed too often, and return it. It waits for the rest of the pause after
+    its last try, so that who retries at once is no faster than the portal.
 
     Raises Forbidden; Refused ``wrong_phase`` if it does not need attention.
     """
     access.require(user, "allocation.release", row.project.team, row.requested_by)
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, needs_attention=True, desired=Allocation.Desired.HELD).update(
-            needs_attention=False, start_failures=0, not_before=None
+            needs_attention=False, start_failures=0
         )
         if not changed:
             raise Refused(

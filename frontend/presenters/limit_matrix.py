@@ -10,6 +10,7 @@ from allocations.limits.services import Effect, LimitChange, LimitSpec
 from allocations.models import Allocation
 from frontend.limit_cell_form import CellForm, key_of, kind_of
 from portal.tenants.models import Department, Team
+from quotas.limits.tree import ZERO_QUOTA
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Amount:
 @dataclass(frozen=True)
 class Cell:
     """A cell with its amounts, or with the form in which they are changed. ``over`` is "" if nothing is; ``is_empty``:
-    the holder has no quota of the pool, may borrow none, and uses none.
+    the holder has no quota of the pool, which is not one of 0, and uses none.
     """
 
     key: str
@@ -110,7 +111,7 @@ def _cell(row: MatrixRow, found: MatrixCell, form: CellForm | None, limit_id: in
         f"cell-{key.replace(':', '-').replace('/', '-')}",
         tuple(_amounts(row, found)),
         limit_services.text(found.over) if found.over else "",
-        not (found.quota.nominal or found.used or found.lent or found.quota.borrowing != 0),
+        found.quota is None and not (found.used or found.lent),
         form,
         limit_id,
     )
@@ -124,8 +125,8 @@ def _limit_ids(opened: Sequence[tuple[MatrixRow, MatrixCell]]) -> dict[str, int]
 
 
 def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:
-    text, quota = limit_services.text, found.quota
-    amounts = [Amount("Used", text(found.used)), Amount("Guaranteed", str(quota.nominal))]
+    text, quota = limit_services.text, found.quota or ZERO_QUOTA
+    amounts = [Amount("Used", text(found.used)), Amount("Guaranteed", str(quota.nominal) if found.quota else "none")]
     if isinstance(row.holder, Team):
         amounts.append(Amount("Borrowed", text(found.borrowed), _bound(quota.borrowing)))
     elif not row.stands_alone:
@@ -151,19 +152,20 @@ def change_lines(changes: Sequence[LimitChange], preview: ChangesPreview) -> lis
     lines = []
     for change, effect in zip(changes, preview.effects, strict=True):
         row = change.row()
-        amounts = _differences(effect.before or LimitSpec(0), effect.after, change.holder)
+        amounts = _differences(effect.before, effect.after, change.holder)
         lines.append(ChangeLine(f"{row.holder_kind} {row.holder}", row.scope, tuple(amounts), effect))
     return lines
 
 
-def _differences(before: LimitSpec, after: LimitSpec, holder: object) -> list[Amount]:
+def _differences(before: LimitSpec | None, after: LimitSpec, holder: object) -> list[Amount]:
     labels = {"nominal": "Guaranteed"}
     if isinstance(holder, Department | Team):
         labels |= {"borrowing": "Borrowing limit", "lending": "Lending limit"}
+    old = vars(before) if before else {**vars(LimitSpec(0)), "nominal": None}
     return [
-        Amount(label, f"{_or_none(getattr(before, name))} → {_or_none(getattr(after, name))}")
+        Amount(label, f"{_or_none(old[name])} → {_or_none(getattr(after, name))}")
         for name, label in labels.items()
-        if getattr(before, name) != getattr(after, name)
+        if old[name] != getattr(after, name)
     ]
 
 

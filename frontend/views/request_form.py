@@ -59,12 +59,12 @@ DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 @page
 def request_form(request: PageRequest) -> HttpResponse:
     """Show the form, filled from the address; or send the request, and redirect to the allocation."""
-    known = _known(request)
-    projects = known.projects
+    start = _initial_data(request)
+    projects = start.projects
     if request.method == "POST":
         is_reload = any(name in request.POST for name in RELOADS)
         return redirect(_address(request.POST)) if is_reload else _send(request, projects)
-    values = _values(request.GET, projects, known.last)
+    values = _values(request.GET, projects, start.last)
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
     response = _page(request, projects, form, values)
     return trigger_client_event(response, "rows-changed", after="settle") if claim_form.is_resized(values) else response
@@ -76,8 +76,8 @@ def preview(request: PageRequest) -> HttpResponse:
     """Show what the form's values would get and cost, decided by the same rules; a part of the form's page."""
     if not request.htmx:
         return redirect(_address(request.GET))
-    known = _known(request)
-    projects, values = known.projects, _values(request.GET, known.projects, known.last)
+    start = _initial_data(request)
+    projects, values = start.projects, _values(request.GET, start.projects, start.last)
     context = {"claim": _claim(request, values), **_preview(request, projects, values)}
     return show(request, "frontend/request_form.html", context, partial="answer")
 
@@ -134,8 +134,8 @@ def _page(
         listed = choices(team, availability, offered.prices, offered.currency, releases)
         context |= {"team": team, "choices": listed, "found": filtered(listed, values, offered.currency)}
         usable = [offer.key for choice in listed for offer in choice.offers if not offer.unavailable]
-        known = _known(request)
-        context["presets"] = filled_forms(known.presets, known.last, usable, values)
+        start = _initial_data(request)
+        context["presets"] = filled_forms(start.presets, start.last, usable, values)
         context["claim_places"] = ",".join(f"#claim-{choice.name}" for choice in listed if choice.has_claim)
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
@@ -231,7 +231,7 @@ def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
     }
 
 
-class Known(NamedTuple):
+class InitialData(NamedTuple):
     """What the form begins with: the projects in which the person may request slices, by name; the person's last
     request in a project that is in use; the presets.
     """
@@ -252,9 +252,9 @@ def _presets() -> Compiled:
     return without_parameters(Rows(catalog.presets()))
 
 
-def _known(request: PageRequest) -> Known:
+def _initial_data(request: PageRequest) -> InitialData:
     """Return what the form begins with, read once for a page; one query."""
-    if not hasattr(request, "known"):
+    if not hasattr(request, "initial_data"):
         user = request.user
         projects, roles, last, presets = read_tables(
             access.projects_in_use(user),
@@ -264,8 +264,8 @@ def _known(request: PageRequest) -> Known:
         )
         permissions = Permissions(user, dict(roles))
         may_request = [one for one in projects if permissions.can("allocation.request", one.team_id)]
-        request.known = Known(may_request, next(iter(last), None), presets)  # type: ignore[attr-defined]
-    return request.known  # type: ignore[attr-defined,no-any-return]
+        request.initial_data = InitialData(may_request, next(iter(last), None), presets)  # type: ignore[attr-defined]
+    return request.initial_data  # type: ignore[attr-defined,no-any-return]
 
 
 def _values(sent: QueryDict, projects: list[Project], last: Allocation | None) -> QueryDict:

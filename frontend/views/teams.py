@@ -44,7 +44,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
             except (Invalid, Refused) as problem:
                 form.add_problem(problem)
             else:
-                messages.success(request, _said(made))
+                messages.success(request, _confirmation(made))
                 return redirect("team", row.slug)
     workers, places = team_at_work(row)
     context = {
@@ -62,7 +62,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
     return show(request, "frontend/team.html", context, status=status)
 
 
-def _said(made: Membership | Invitation) -> str:
+def _confirmation(made: Membership | Invitation) -> str:
     if isinstance(made, Membership):
         return f"{made.user.username} is now {made.role} of {made.team.slug}."
     until = timezone.localtime(made.expires_at)

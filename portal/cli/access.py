@@ -12,7 +12,7 @@ from portal.cli.client import Client
 from portal.cli.config import Config
 from portal.cli.errors import CommandError
 from portal.cli.lookup import complete_project, complete_token, without_kind
-from portal.cli.output import Columns, request_timeout_option, say, say_rows, with_client
+from portal.cli.output import Columns, refuse_unusable_text, request_timeout_option, say, say_rows, with_client
 from portal.cli.output_format import Output, output_option
 from portal.cli.times import moment
 
@@ -45,6 +45,7 @@ WIDE_TOKENS: Columns = {"CREATED": lambda row: moment(row["created_at"]), "PREFI
 @output_option(USER)
 def login(url: str, token: str, project: str | None, output: Output, request_timeout: float | None) -> None:
     """Check a token and store it for the other commands, readable only by you."""
+    refuse_unusable_text(click.get_current_context())
     kept = config.stored()
     wanted = Config(config.base(url), token.strip())
     if wanted.url == kept.url:

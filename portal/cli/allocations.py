@@ -23,7 +23,14 @@ from portal.cli.lookup import (
     projects_exist,
     without_kind,
 )
-from portal.cli.option_types import JSON, PHASE_NAMES, TIMEOUT, JsonFile, TextUpTo
+from portal.cli.option_types import (
+    ALLOCATION_NAME,
+    JSON,
+    PHASE_NAMES,
+    JsonFile,
+    TextUpTo,
+    idempotency_key_option,
+)
 from portal.cli.output import Columns, say, say_rows, table, with_client
 from portal.cli.output_format import NAME
 from portal.cli.times import moment
@@ -80,7 +87,7 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--give-up-after", type=times.LENGTH, help="End if not held by then, e.g. 12h or 2d after the request or start; 7d."
 )
 @click.option("--starts-at", type=times.MOMENT, help="RFC 3339 time with offset; now if not given.")
-@click.option("--name", help="DNS label, unique in the project.")
+@click.option("--name", type=ALLOCATION_NAME, help="DNS label, unique in the project.")
 @click.option("--priority", type=click.Choice(tuple(PRIORITIES)))
 @labelled_options
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE, by which costs are grouped; several times.")
@@ -91,9 +98,9 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--claim", type=JsonFile(), help="A custom claim as a JSON file, - for standard input.")
 @click.option("--dry-run", is_flag=True, help="Only show whether it fits, and its price; exit 1 if it does not fit.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
-@click.option("--timeout", type=TIMEOUT, default=3600.0, show_default=True, help="Seconds to wait at most.")
+@click.option("--timeout", type=times.TIMEOUT, default=3600.0, show_default=True, help="Seconds to wait at most.")
 @waiting.release_on_interrupt_option
-@click.option("--idempotency-key", default="", help="The same key again within 48 hours requests nothing new.")
+@idempotency_key_option
 @with_client(ALLOCATION)
 def request(
     client: Client,
@@ -109,7 +116,7 @@ def request(
     timeout: float,
     give_up_after: timedelta | None,
     release_on_interrupt: bool,
-    idempotency_key: str,
+    idempotency_key: str | None,
     **given: Any,
 ) -> None:
     """Request slices of OFFERING, e.g. h100/whole.
@@ -138,10 +145,7 @@ def request(
         body["constraints"] = wanted
     if labels:
         body["labels"] = _labels(labels)
-    if sharing:
-        body["sharing"] = sharing
-    if claim:
-        body["claim"] = claim
+    body |= {name: value for name, value in (("sharing", sharing), ("claim", claim)) if value is not None}
     if dry_run:
         seen = client.post("allocations/preview", body)
         say(client, seen, lambda: _preview(seen))
@@ -153,7 +157,7 @@ def request(
         releases=release_on_interrupt,
     )
     with waiting.interruptible(client, awaited):
-        row = awaited.row = client.post("allocations", body, key)
+        row = awaited.row = client.post_once("allocations", body, key)
         if idempotency_key:  # a repeated answer tells the phase of then
             row = awaited.row = client.get(f"allocations/{row['id']}")
         if not waits:
@@ -199,7 +203,7 @@ def show(client: Client, allocation: str) -> None:
 @click.command()
 @allocation_argument
 @click.option("--for", "phase", type=click.Choice(["active", "ended"]), default="active", show_default=True)
-@click.option("--timeout", type=TIMEOUT, default=3600.0, show_default=True, help="Seconds.")
+@click.option("--timeout", type=times.TIMEOUT, default=3600.0, show_default=True, help="Seconds.")
 @waiting.release_on_interrupt_option
 @with_client(ALLOCATION)
 def wait(client: Client, allocation: str, *, phase: str, timeout: float, release_on_interrupt: bool) -> None:
@@ -218,11 +222,12 @@ def wait(client: Client, allocation: str, *, phase: str, timeout: float, release
 @click.option(
     "--hours", type=times.HOURS, required=True, help="How many hours more it is held, or how much later its date is."
 )
-@click.option("--idempotency-key", default="", help="The same key again within 48 hours extends nothing more.")
+@idempotency_key_option
 @with_client(ALLOCATION)
-def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str) -> None:
+def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str | None) -> None:
     """Let ALLOCATION be held for longer, or end later."""
-    row = client.post(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, idempotency_key)
+    key = idempotency_key or str(uuid.uuid4())
+    row = client.post_once(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, key)
     say(client, row, lambda: f"{row['name']}: {times.requested(row)}; ends {times.end(row)}")
 
 
@@ -236,8 +241,9 @@ def retry(client: Client, allocation: str) -> None:
 
 
 def details(row: dict[str, Any]) -> str:
-    price, place = row["cost"]["per_hour"], row["queue"]
-    per_hour = f"{price} an hour" if price else f"{amounts.NOT_PRICED} now"
+    price, place, has_ended = row["cost"]["per_hour"], row["queue"], row["phase"] == "ended"
+    per_hour = "" if has_ended else f", {price} an hour" if price else f", {amounts.NOT_PRICED} now"
+    left = f", {times.hours(row['hours_left'])} h left" if row["hours_left"] and not has_ended else ""
     phase = f"{row['phase']} ({row['outcome']})" if row["outcome"] else row["phase"]
     lines = [
         ("name", row["name"]),
@@ -248,11 +254,12 @@ def details(row: dict[str, Any]) -> str:
         ("project", f"{row['project']} (namespace {row['namespace']})"),
         *([("labels", str(Labels.from_json(row["labels"])))] if row["labels"] else []),
         ("requested", f"{moment(row['created_at'])} by {row['requested_by']}"),
+        *([("starts", moment(row["starts_at"]))] if row["phase"] == "scheduled" else []),
         ("held", moment(row["held_at"])),
-        ("time", times.requested(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),
+        ("time", f"{times.requested(row)}{left}"),
         ("ends", times.end(row)),
         *([("gives up", f"{moment(row['give_up_at'])} if not held")] if times.waits(row) else []),
-        ("cost", f"{amounts.cost_to_date(row, ' so far')}, {per_hour}"),
+        ("cost", f"{amounts.cost_to_date(row, '' if has_ended else ' so far')}{per_hour}"),
         *(("device", f"{found['node']}/{found['device']} {found['uuid']}") for found in row["devices"]),
     ]
     return "\n".join(f"{name:<11}{value}" for name, value in lines)

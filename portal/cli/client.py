@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 import requests
 from requests.auth import AuthBase
+from urllib3.exceptions import LocationParseError
 
 from portal.cli import printable
 from portal.cli.config import Config
@@ -25,6 +26,7 @@ WRONG_URLS = (
     requests.exceptions.InvalidSchema,
     requests.exceptions.InvalidURL,
     requests.exceptions.MissingSchema,
+    LocationParseError,
 )
 
 
@@ -42,6 +44,14 @@ class Bearer(AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
+
+
+class Answer(dict[str, Any]):
+    """An object of an answer. Raises CommandError for a member that it lacks, as those of other servers do."""
+
+    def __missing__(self, name: str) -> Any:
+        detail = f"The answer has no {name}, which this command needs."
+        raise CommandError(detail, reason="no_portal", hint="Is the portal of another version, or the URL another one?")
 
 
 class Client:
@@ -80,6 +90,15 @@ class Client:
         """Send a POST with an idempotency key, so that a retry after a lost answer has no second effect."""
         return self._call("POST", path, json=body, headers={"Idempotency-Key": key or str(uuid.uuid4())})
 
+    def post_once(self, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
+        """The same for what has another effect each time: if no answer comes, the error names the key."""
+        try:
+            return self.post(path, body, key)
+        except NoAnswerError as error:
+            detail, reason = error.problem["detail"], error.problem["reason"]
+            hint = f"It may have arrived. With --idempotency-key {key}, the same command has its effect only once."
+            raise NoAnswerError(detail, reason=reason, hint=hint) from error
+
     def delete(self, path: str) -> None:
         self._call("DELETE", path)
 
@@ -91,15 +110,20 @@ class Client:
             rows += page["results"]
             if not page["next"] or len(rows) >= most:
                 return rows[:most]
-            page = self._call("GET", page["next"])
+            page = self._following(page)
 
     def whole(self, path: str, **query: Any) -> dict[str, Any]:
         """Return the answer of a list with the rows of all its pages."""
         found = page = self.get(path, **query)
         while page["next"]:
-            page = self._call("GET", page["next"])
+            page = self._following(page)
             found["results"] += page["results"]
-        return {**found, "next": None}
+        found["next"] = None
+        return found
+
+    def _following(self, page: dict[str, Any]) -> dict[str, Any]:
+        """Return the next page, from the configured address: a portal behind a proxy may know another one of itself."""
+        return self._call("GET", page["next"].partition("/api/v1/")[2])
 
     def text(self, path: str, **query: Any) -> str:
         """Return an answer that is no JSON."""
@@ -113,7 +137,7 @@ class Client:
         return printable.one_lines(body) if self.output.is_text else body
 
     def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
-        url = path if path.startswith(f"{self._url}/") else f"{self._url}/{path}"
+        url = f"{self._url}/{path}"
         deadline = time.monotonic() + self._patience_s
         for again in range(self._tries):
             left_s = max(deadline - time.monotonic(), 0.1)
@@ -122,7 +146,7 @@ class Client:
                 answer = self._session.request(
                     method, url, timeout=min(self._timeout_s, left_s), allow_redirects=False, **options
                 )
-                pause_s = _pause(answer)
+                pause_s = _requested_pause(answer) or FIRST_PAUSE_S * 2**again
             except WRONG_URLS as error:
                 raise self._wrong_url(error) from None
             except requests.RequestException as error:
@@ -147,10 +171,12 @@ class Client:
             where = answer.headers["Location"]
             raise CommandError(f"{self.config.url} leads to {where}.", reason="url_invalid", hint="Use that address.")
         try:
-            body: dict[str, Any] = answer.json() if answer.content else {}
-        except ValueError:
-            detail = f"{self.config.url} answered with HTTP status {status} and no JSON, as no portal does."
-            raise error(detail, reason="no_portal") from None
+            body = answer.json(object_hook=Answer) if answer.content else Answer()
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, Answer):
+            detail = f"{self.config.url} answered with HTTP status {status} and no JSON object, as no portal does."
+            raise error(detail, reason="no_portal")
         if not answer.ok and not body:
             detail = f"{self.config.url} answered with HTTP status {status}, and did not say why."
             raise error(detail, reason="no_answer")
@@ -158,7 +184,7 @@ class Client:
             raise (BusyError if is_busy else ProblemError)(body)
         return body
 
-    def _wrong_url(self, error: requests.RequestException) -> CommandError:
+    def _wrong_url(self, error: Exception) -> CommandError:
         if "SOCKS" in str(error):
             return CommandError(
                 "A SOCKS proxy cannot be used.", reason="not_configured", hint="Unset ALL_PROXY, or name an HTTP proxy."
@@ -200,6 +226,7 @@ def _is_busy(answer: requests.Response) -> bool:
         return False
 
 
-def _pause(answer: requests.Response) -> float:
-    given = answer.headers.get("Retry-After", "1")
-    return min(float(given), MAX_PAUSE_S) if given.isdecimal() else 1.0
+def _requested_pause(answer: requests.Response) -> float:
+    """Return the seconds of Retry-After; 0 if it names none."""
+    given = answer.headers.get("Retry-After", "")
+    return min(float(given), MAX_PAUSE_S) if given.isdecimal() else 0

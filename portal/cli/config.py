@@ -9,19 +9,28 @@ import os
 import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from urllib3.exceptions import LocationParseError
+from urllib3.util import parse_url
 
 from portal.cli.errors import CommandError
-from portal.cli.files import written
+from portal.cli.files import folder, written
+
+PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class Config:
-    """``project`` is the slug of the default project, or empty."""
+    """``project`` is the slug of the default project, or empty. Raises CommandError for what cannot be sent."""
 
     url: str
     token: str
     project: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not value.isprintable() or (name == "token" and not value.isascii()):
+                raise CommandError(f"The configured {name} has characters that none has.", reason="not_configured")
 
 
 def base(url: str) -> str:
@@ -29,15 +38,18 @@ def base(url: str) -> str:
     return url.strip().rstrip("/").removesuffix("/api/v1").rstrip("/")
 
 
-def origin(url: str) -> tuple[str, str]:
-    """Return scheme and host with port, which a token is of."""
-    parts = urlsplit(url.lower())
-    return parts.scheme, parts.netloc.rpartition("@")[2]
+def origin(url: str) -> tuple[str | None, str | None, int | None]:
+    """Return scheme, host and port, which a token is of, as a request is sent to them. Raises CommandError."""
+    try:
+        parts = parse_url(url)
+    except LocationParseError as error:
+        raise CommandError(f"{url} is not the URL of a portal.", reason="url_invalid") from error
+    return parts.scheme, parts.host, parts.port or PORTS.get(parts.scheme or "")
 
 
 def path() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "gpu-portal" / "config.toml"
+    """Return where the configuration is. Raises CommandError without a home folder."""
+    return folder("XDG_CONFIG_HOME", ".config") / "config.toml"
 
 
 def load() -> Config:
@@ -77,12 +89,15 @@ def save(config: Config) -> Path:
 
 def stored() -> Config:
     """Return what the file has, which may be nothing."""
-    file = path()
+    try:
+        file = path()
+    except CommandError:
+        return Config("", "")
     if not file.exists():
         return Config("", "")
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise CommandError(
             f"{file} cannot be read ({error}).", reason="not_configured", hint="Run `gpu-portal login` again."
         ) from error

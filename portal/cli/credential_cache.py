@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from portal.cli.config import Config
+from portal.cli.files import folder
 
 USED_FOR = 0.8
 """Part of a token's life after which a new one is asked for."""
@@ -20,9 +21,8 @@ USED_FOR = 0.8
 
 def file(portal: Config, cluster: str) -> Path:
     """Return where the token is kept. Another token of the portal, which may be another person's, has another file."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     key = hashlib.sha256("\n".join((portal.url, portal.token, cluster)).encode()).hexdigest()[:32]
-    return Path(base) / "gpu-portal" / f"credential-{key}.json"
+    return folder("XDG_CACHE_HOME", ".cache") / f"credential-{key}.json"
 
 
 def load(path: Path) -> dict[str, Any] | None:

@@ -70,9 +70,9 @@ def show(error: click.ClickException, *, as_json: bool) -> None:
     click.echo(printable.as_json(problem), err=True)
 
 
-def tell(detail: str, *, reason: str, as_json: bool) -> None:
-    """Print to standard error why a command ends early: the sentence, or a JSON document."""
-    said = printable.as_json(document(reason, detail)) if as_json else detail
+def tell(detail: str, *, reason: str, as_json: bool, **more: str) -> None:
+    """Print to standard error why a command ends early: the sentence, or a JSON document, with ``more`` members."""
+    said = printable.as_json({**document(reason, detail), **more}) if as_json else detail
     click.echo(said, err=True)
 
 

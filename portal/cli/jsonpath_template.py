@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonpath
 
+QUOTED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
 TOKEN = re.compile(r"""\{((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^{}"'])*)\}|([^{]+)""")
 ESCAPED_KEY = re.compile(r"\.((?:[^.\[\]\\]|\\.)*\\\.(?:[^.\[\]\\]|\\.)*)")
 START, END = "range ", "end"
@@ -79,9 +80,11 @@ def _parts(tokens: list[tuple[str, str]]) -> tuple[Template, list[tuple[str, str
 
 def _text(literal: str) -> str:
     try:
-        return str(ast.literal_eval(literal))
+        if QUOTED.fullmatch(literal):
+            return str(ast.literal_eval(literal))
     except (ValueError, SyntaxError) as error:
         raise ValueError(f"{literal} is no text") from error
+    raise ValueError(f"{literal} is no text")
 
 
 def _path(text: str) -> Any:
@@ -89,7 +92,7 @@ def _path(text: str) -> Any:
     path = f"${path[1:]}" if path.startswith(("@", "$")) else f"${path}" if path.startswith((".", "[")) else f"$.{path}"
     try:
         return jsonpath.compile("$" if path == "$." else path)
-    except jsonpath.JSONPathError as error:
+    except (jsonpath.JSONPathError, re.error, ArithmeticError, RecursionError) as error:
         raise ValueError(f"{path}: {str(error).splitlines()[0]}") from error
 
 

@@ -27,6 +27,7 @@ def find(client: Client, allocation: str) -> str:
     if is_id(allocation):
         return str(uuid.UUID(allocation))
     rows = client.pages("allocations", MAX_COMPLETIONS, name=allocation)
+    rows = [row for row in rows if row["name"] == allocation]  # commas in it would name several
     rows = [row for row in rows if row["project"] == client.config.project] or rows
     rows = [row for row in rows if row["phase"] != "ended"] or rows
     if not rows:

@@ -61,7 +61,8 @@ def _run(command: Callable[[], Any]) -> int:
         try:
             return int(command() or 0)
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as of `gpu-portal list >&-`
+                sys.stdout.flush()
     except OSError as error:
         _drop_output()
         if error.errno == errno.EPIPE:  # as of `gpu-portal list | head -1`

@@ -1,30 +1,36 @@
 """Types of options whose values are checked before the portal is asked."""
 
 import json
+import re
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from allocations.domain.allocation_spec import NAME, NAME_MAX
 from allocations.domain.phases import Phase
-
-TIMEOUT = click.FloatRange(min=0)
 
 
 class Json(click.ParamType):
-    """A JSON document, as the value that it is."""
+    """A JSON object."""
 
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return json.loads(value) if isinstance(value, str) else value
-        except ValueError as error:
-            return self.fail(f"That is no JSON: {error}.", param, ctx)
+            found = json.loads(value) if isinstance(value, str | bytes) else value
+        except (ValueError, RecursionError) as error:
+            self.fail(f"That is no JSON: {error}.", param, ctx)
+        if not isinstance(found, dict):
+            self.fail("That is no JSON object.", param, ctx)
+        return found
 
 
 class JsonFile(click.File):
-    """A file with a JSON document, - for standard input, as the value that it is."""
+    """A file with a JSON object, - for standard input."""
+
+    def __init__(self) -> None:
+        super().__init__("rb")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         with super().convert(value, param, ctx) as file:
@@ -67,4 +73,26 @@ class TextUpTo(click.ParamType):
         return value
 
 
+class TextLike(click.ParamType):
+    """A text that matches a pattern, which ``words`` say."""
+
+    name = "text"
+
+    def __init__(self, pattern: str, words: str) -> None:
+        self._pattern, self._words = pattern, words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not re.fullmatch(self._pattern, value):
+            self.fail(self._words, param, ctx)
+        return value
+
+
 JSON, PHASE_NAMES = Json(), Names(*Phase)
+ALLOCATION_NAME = TextLike(
+    NAME, f"Use lower-case letters, digits and hyphens, at most {NAME_MAX}, no hyphen at either end."
+)
+KEY = TextLike(r"[!-~]{1,255}", "Use 1 to 255 letters, digits and signs of ASCII, without spaces.")
+"""An idempotency key is the value of a header, so that it is visible ASCII (RFC 9110 §5.5)."""
+idempotency_key_option = click.option(
+    "--idempotency-key", type=KEY, help="The same key again within 48 hours has no second effect."
+)

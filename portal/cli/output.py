@@ -5,9 +5,11 @@ from functools import wraps
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from portal.cli import config, printable, times
 from portal.cli.client import Client
+from portal.cli.option_types import TextUpTo
 from portal.cli.output_format import Named, Output, output_option
 from portal.yaml_text import to_yaml
 
@@ -29,11 +31,27 @@ def with_client(named: Named | None = None, *formats: str) -> Callable[[Callable
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def wrapper(*args: Any, output: Output, request_timeout: float | None, **kwargs: Any) -> None:
+            refuse_unusable_text(click.get_current_context())
             command(Client(config.load(), output=output, patience_s=request_timeout), *args, **kwargs)
 
         return output_option(named, *formats)(request_timeout_option(wrapper))
 
     return decorate
+
+
+def refuse_unusable_text(context: click.Context) -> None:
+    """Raise click.BadParameter for a given text that is empty, as of a variable that is not set, or not in UTF-8. Only
+    free text may be empty.
+    """
+    for each in context.command.params:
+        if context.get_parameter_source(str(each.name)) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params.get(str(each.name))
+        for text in value if isinstance(value, tuple) else (value,):
+            if text == "" and not isinstance(each.type, TextUpTo):
+                raise click.BadParameter("It is empty. Is a variable not set?", context, each)
+            if isinstance(text, str) and not printable.is_utf8(text):
+                raise click.BadParameter("It is not text in UTF-8.", context, each)
 
 
 def say(client: Client, answer: Any, text: Callable[[], str]) -> None:

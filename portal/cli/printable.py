@@ -11,6 +11,11 @@ CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066
 """
 
 
+def is_utf8(text: str) -> bool:
+    """Return whether the text can be sent: a byte of a command line that is not UTF-8 is half a character."""
+    return not re.search(r"[\ud800-\udfff]", text)
+
+
 def one_line(text: str) -> str:
     """Return the text on one line, with control characters written as Python does: ``\\x1b``."""
     return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], LINES.sub(" ", text))
@@ -24,7 +29,7 @@ def one_lines(value: Any) -> Any:
         case list():
             return [one_lines(each) for each in value]
         case dict():
-            return {one_line(key): one_lines(each) for key, each in value.items()}
+            return type(value)({one_line(key): one_lines(each) for key, each in value.items()})
     return value
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from portal.cli import waiting
+from portal.cli import times, waiting
 from portal.cli.allocations import details
 from portal.cli.client import Client
 from portal.cli.errors import CommandError
@@ -19,7 +19,7 @@ from portal.cli.lookup import (
     projects_exist,
     without_kind,
 )
-from portal.cli.option_types import TIMEOUT, TextUpTo
+from portal.cli.option_types import TextUpTo
 from portal.cli.output import say, with_client
 
 
@@ -30,7 +30,7 @@ from portal.cli.output import say, with_client
 @click.option("--dry-run", is_flag=True, help="Only say what would be released.")
 @click.option("--reason", default="", type=TextUpTo(500))
 @click.option("--wait", "waits", is_flag=True, help="Of one ALLOCATION: return when nothing of it is left.")
-@click.option("--timeout", type=TIMEOUT, default=600.0, show_default=True, help="Seconds to wait at most.")
+@click.option("--timeout", type=times.TIMEOUT, default=600.0, show_default=True, help="Seconds to wait at most.")
 @with_client(ALLOCATION)
 def release(
     client: Client,

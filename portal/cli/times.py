@@ -10,7 +10,8 @@ import click
 WAITING = ("scheduled", "queued", "starting", "suspended")
 _LENGTH = re.compile(r"(?:(?P<days>\d{1,4})d)?(?:(?P<hours>\d{1,5})h)?(?:(?P<minutes>\d{1,6})m)?", re.ASCII)
 _HOURS = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
-_SECONDS = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(s|m)?", re.ASCII)
+_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,3})?)([smh])?", re.ASCII)
+_UNITS_S = {"s": 1, "m": 60, "h": 3600}
 
 
 class Time(click.ParamType):
@@ -45,17 +46,24 @@ def _moment(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> float:
+def _timeout(text: str) -> float:
     match = _SECONDS.fullmatch(text)
-    if match is None or not float(match[1]):
+    if match is None:
         raise ValueError
-    return float(match[1]) * (60 if match[2] == "m" else 1)
+    return float(match[1]) * _UNITS_S[match[2] or "s"]
+
+
+def _seconds(text: str) -> float:
+    if not (found := _timeout(text)):
+        raise ValueError
+    return found
 
 
 LENGTH = Time("length", _length, "2d, 12h, 1d12h or 90m")
 HOURS = Time("number of hours", _some_hours, "8 or 0.5")
 MOMENT = Time("time with an offset", _moment, "2026-11-25T15:00:00Z")
 SECONDS = Time("length", _seconds, "30s or 2m")
+TIMEOUT = Time("length", _timeout, "600, 30s, 10m or 2h")
 
 
 def moment(text: str | None) -> str:

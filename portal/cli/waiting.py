@@ -12,7 +12,7 @@ import click
 
 from portal.cli import printable
 from portal.cli.client import Client
-from portal.cli.errors import INTERRUPTED, ProblemError, tell
+from portal.cli.errors import INTERRUPTED, BusyError, NoAnswerError, ProblemError, tell
 from portal.cli.output import say
 from portal.cli.times import moment
 
@@ -66,13 +66,13 @@ def interruptible(client: Client, awaited: Awaited) -> Iterator[None]:
 def finish(client: Client, awaited: Awaited, phase: str, timeout: float, text: Callable[[Row], str]) -> None:
     """Wait, print the row as `text` renders it, and exit: 0 if it reached `phase`.
 
-    Until then it says on standard error what changes, and looks ever less often while nothing does.
+    Until then it says on standard error what changes, and looks ever less often while nothing does. That the portal
+    does not answer for a while, as when it is upgraded, changes nothing of what is waited for.
     """
     deadline = time.monotonic() + timeout
     row = awaited.row = awaited.row or awaited.find(client)
-    said, said_at, pause = "", 0.0, LOOK_EVERY_S
+    standing, said, said_at, pause = _standing(row), "", 0.0, LOOK_EVERY_S
     while True:
-        standing = f"{row['name']} ({row['id']}) is {_standing(row)}"
         if standing != said or time.monotonic() - said_at > SAID_AGAIN_S:
             if client.output.format != "json":  # whose standard error is a document or nothing
                 click.echo(standing, err=True)
@@ -82,12 +82,16 @@ def finish(client: Client, awaited: Awaited, phase: str, timeout: float, text: C
             break
         time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
         pause = longer(pause)
-        row = awaited.row = client.get(f"allocations/{row['id']}")
+        try:
+            row = awaited.row = client.get(f"allocations/{row['id']}")
+            standing = _standing(row)
+        except (NoAnswerError, BusyError) as error:
+            standing = f"{error.format_message()} Trying again."
     say(client, row, lambda: text(row))
     if row["phase"] == "ended" != phase:
         sys.exit(ENDED)
     if row["phase"] != phase:
-        _tell(client, "timeout", f"Not {phase} within {timeout:g} s. {_what_stays(row)}")
+        _tell(client, "timeout", f"Not {phase} within {timeout:g} s. {_what_stays(row)}", row)
         sys.exit(LATE)
 
 
@@ -97,20 +101,24 @@ def longer(pause: float) -> float:
 
 
 def _standing(row: Row) -> str:
-    """Return the phase, the position in the queue, and why: ``queued, 2 of 5: It starts when 1 more GPU is free.``"""
+    """Return the phase, the position in the queue, and why: ``train (…) is queued, 2 of 5: It starts when 1 more GPU is
+    free.``
+    """
     place = f", {row['queue']['position']} of {row['queue']['of']}" if row.get("queue") else ""
-    return f"{row['phase']}{place}" + (f": {printable.one_line(row['message'])}" if row["message"] else "")
+    why = f": {printable.one_line(row['message'])}" if row["message"] else ""
+    return f"{row['name']} ({row['id']}) is {row['phase']}{place}{why}"
 
 
-def _tell(client: Client, reason: str, detail: str) -> None:
-    tell(detail, reason=reason, as_json=client.output.format == "json")
+def _tell(client: Client, reason: str, detail: str, row: Row | None) -> None:
+    which = {"allocation": row["id"]} if row else {}
+    tell(detail, reason=reason, as_json=client.output.format == "json", **which)
 
 
 def _tell_what_stays(client: Client, awaited: Awaited) -> None:
     if awaited.row is None:
-        _tell(client, "interrupted", f"Interrupted before the portal answered. {awaited.unseen}")
+        _tell(client, "interrupted", f"Interrupted before the portal answered. {awaited.unseen}", None)
     else:
-        _tell(client, "interrupted", f"Interrupted. {_what_stays(awaited.row)}")
+        _tell(client, "interrupted", f"Interrupted. {_what_stays(awaited.row)}", awaited.row)
 
 
 def _release(client: Client, awaited: Awaited) -> None:
@@ -120,9 +128,9 @@ def _release(client: Client, awaited: Awaited) -> None:
         awaited.row = client.post(f"allocations/{row['id']}/release", {"reason": REASON})
     except click.ClickException as error:
         stays = _what_stays(awaited.row) if awaited.row else awaited.unseen
-        _tell(client, "not_released", f"Interrupted, and not released: {error.format_message()} {stays}")
+        _tell(client, "not_released", f"Interrupted, and not released: {error.format_message()} {stays}", awaited.row)
     else:
-        _tell(client, "interrupted", f"Interrupted. {_is_being_released(row)}")
+        _tell(client, "interrupted", f"Interrupted. {_is_being_released(row)}", row)
 
 
 def _found(client: Client, awaited: Awaited) -> Row:

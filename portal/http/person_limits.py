@@ -6,7 +6,7 @@ has a limit of processor time by address.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack
 from threading import Lock
 from typing import Any
@@ -37,7 +37,7 @@ PROBES = ("/livez", "/readyz")
 """Asked by kubelet and load balancers, whatever others at their address do. They take little."""
 _exhausted: dict[str, int] = {}
 """Until when networks have used up their processor time, in seconds since the epoch, as this process has seen."""
-_slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
+_slots: WeakValueDictionary[Hashable, Slots] = WeakValueDictionary()
 _lock = Lock()
 
 
@@ -73,6 +73,13 @@ def admit(request: HttpRequest, person: int, budget: str = "", *, is_remembered:
         if is_remembered:
             early_refusals.remember(request, refused.detail, refused.retry_after_s)
         raise
+
+
+def admit_release(request: HttpRequest, person: int, what: str | bytes) -> None:
+    """Count a release until it ends with the person's others of the same: they wait for no other request, and no other
+    for them. Raises TooManyRequests if too many run or wait.
+    """
+    request.META[SLOT].enter_context(_slots_of((person, what)).one())
 
 
 def limit_client(get_response: GetResponse) -> GetResponse:
@@ -118,8 +125,10 @@ def _is_signed_in(request: HttpRequest) -> bool:
     return bool(key) and SESSION_KEY in SessionStore(key)
 
 
-def _slots_of(person: int) -> Slots:
-    """Return the slots that all requests of the person in this process share; kept while one of them uses them."""
+def _slots_of(person: Hashable) -> Slots:
+    """Return the slots that all requests of the person in this process share, or those for one thing; kept while one
+    of them uses them.
+    """
     size = settings.PERSON_REQUESTS_AT_ONCE
     with _lock:
         return _slots.setdefault(person, Slots(size, WAITING * size, WAIT_S, _busy))

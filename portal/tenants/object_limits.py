@@ -15,6 +15,7 @@ from portal.core.errors import Invalid
 OBJECT_KIB = 32
 CONFIG_KIB = 128
 CONFIG_KIB_MAX = 1024
+CONFIG_SIZES = f"Give 1 to {CONFIG_KIB_MAX}, in KiB. The default is {CONFIG_KIB}."
 """The API server accepts no ConfigMap or Secret with more than 1 MiB of data."""
 CONFIG_KINDS = ("configmaps", "secrets")
 OTHER_PODS = "other_pods"
@@ -153,7 +154,7 @@ def merge(changed: Mapping[str, int], values: Mapping[str, int | None]) -> dict[
 def check_config_size(config_kib: int) -> None:
     """Raise Invalid unless ConfigMaps and Secrets may have that size in KiB."""
     if not 1 <= config_kib <= CONFIG_KIB_MAX:
-        raise Invalid({"config_size_kib": [f"Give 1 to {CONFIG_KIB_MAX}, in KiB. The default is {CONFIG_KIB}."]})
+        raise Invalid({"config_size_kib": [CONFIG_SIZES]})
 
 
 def check_bound(

@@ -36,13 +36,13 @@ def read(node: NodeFact) -> Reading | None:
     if node.labels.get(PRODUCT_LABEL, "").endswith(INVALID):
         return Reading("device-plugin", "plain", (), problems=(BROKEN,))
     names = sorted(name for name, amount in node.capacity.items() if amount > 0 and name.startswith(PREFIX))
-    supplies, problems, is_undivided = [], [], False
+    supplies, problems, has_unknown_division = [], [], False
     for name in names:
         try:
             supply = _supply(name, node)
         except UnknownDivision as error:
             problems.append(f"{error}, so its {name} is not offered; {HOW_TO_SET}")
-            is_undivided = True
+            has_unknown_division = True
             continue
         except ValueError as error:
             problems.append(str(error))
@@ -61,7 +61,7 @@ def read(node: NodeFact) -> Reading | None:
         found.offered,
         problems=tuple(problems),
         withheld=found.withheld,
-        is_undivided=is_undivided,
+        has_unknown_division=has_unknown_division,
     )
 
 

@@ -234,4 +234,5 @@ def _found_node(site: ReadNode, flavor: FoundFlavor | None, problem: str) -> Fou
         units=_units(site, lambda supply: supply.usable),
         gives=site.node.gives,
         gpus_per_unit=fixed_layouts.gpus_per_unit(site.reading.supplies, site.layout, site.reading.withheld),
+        withheld=frozenset(supply.resource for supply in site.reading.withheld),
     )

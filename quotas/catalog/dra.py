@@ -90,7 +90,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
         found = _reading(
             "static-mig", [*undivided, *by_profile], _found(node.name, [*gpus, *parts]), [*problems, *unknown]
         )
-        return replace(found, is_undivided=bool(unknown))
+        return replace(found, has_unknown_division=bool(unknown))
     if any(gpu.shareable for gpu in gpus):
         return _shared(node.name, gpus, problems)
     supplies = [_whole(gpus, "gpu", {resource_of("", extended): 1})] if gpus else []

@@ -53,7 +53,7 @@ def check(labels: Mapping[str, str], supplies: Sequence[Supply], gpu_memory_mib:
     told = [*_too_many_mig_devices(labels, offered), *_other_profiles(labels, offered)]
     if not withheld:
         told += _too_few_units(labels, offered)
-    return Agreement(tuple(offered), tuple(_worth(withheld, offered, gpus)), (*contradicted.values(), *told))
+    return Agreement(tuple(offered), tuple(_with_shares(withheld, offered, gpus)), (*contradicted.values(), *told))
 
 
 def physical_gpus(labels: Mapping[str, str], gpu_memory_mib: int = 0) -> int | None:
@@ -145,10 +145,10 @@ def _too_many(labels: Mapping[str, str], one: Supply, beside: Iterable[Supply] =
     others = [f"{other.max_usable} {other.resource}" for other in beside if other is not one]
     among = f" beside {', '.join(others)}" if others else ""
     offered = "they are not offered" if one.profile or one.replicas > 1 else "they are not offered as whole GPUs"
-    return f"it publishes {one.max_usable} {one.resource}{among}, but {_said(labels)}, so {offered}. {CHECK}"
+    return f"it publishes {one.max_usable} {one.resource}{among}, but {_label_counts(labels)}, so {offered}. {CHECK}"
 
 
-def _said(labels: Mapping[str, str]) -> str:
+def _label_counts(labels: Mapping[str, str]) -> str:
     """Return what the labels say of GPUs and replicas, as a part of a sentence."""
     said = f"its label {COUNT_LABEL} is {labels[COUNT_LABEL]}"
     return f"{said} and {REPLICAS_LABEL} {labels[REPLICAS_LABEL]}" if REPLICAS_LABEL in labels else said
@@ -157,7 +157,7 @@ def _said(labels: Mapping[str, str]) -> str:
 def _too_many_mig_devices(labels: Mapping[str, str], supplies: Iterable[Supply]) -> Iterator[str]:
     count, divided = node_labels.known_number(labels, COUNT_LABEL), [one for one in supplies if one.profile]
     if count is not None and not node_labels.is_single(labels) and _least_gpus(divided) > count:
-        yield f"it publishes MIG devices of {_least_gpus(divided)} GPUs, but {_said(labels)}. {CHECK}"
+        yield f"it publishes MIG devices of {_least_gpus(divided)} GPUs, but {_label_counts(labels)}. {CHECK}"
 
 
 def _too_few_units(labels: Mapping[str, str], supplies: Sequence[Supply]) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _least_gpus(supplies: Iterable[Supply]) -> int:
     return ceil(max([memory, *(one.max_usable * one.gpu_share for one in divided)]))
 
 
-def _worth(withheld: Sequence[Supply], offered: Iterable[Supply], gpus: int | None) -> Iterator[Supply]:
+def _with_shares(withheld: Sequence[Supply], offered: Iterable[Supply], gpus: int | None) -> Iterator[Supply]:
     """Yield what is withheld, each unit worth an equal part of the GPUs that what is offered leaves: none beside MIG
     devices, which are worth all GPUs that are not offered otherwise.
     """

@@ -111,7 +111,7 @@ def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[st
             f"no GPU taint, so not offered: any pod could land here. "
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
-    offered = labelled and bool(gpu_taints(node)) and (bool(reading.supplies) or reading.is_undivided)
+    offered = labelled and bool(gpu_taints(node)) and (bool(reading.supplies) or reading.has_unknown_division)
     return ReadNode(node, reading, tuple(problems), offered, fixed_layouts.of_node(node, reading.supplies))
 
 

@@ -118,7 +118,7 @@ class Supply:
 @dataclass(frozen=True)
 class Reading:
     """What one backend supplies on one node. `withheld` is published and not offered, since the labels contradict it;
-    `is_undivided` tells that slices are missing, since it is not known how their GPU is divided.
+    `has_unknown_division` tells that slices are missing, since it is not known how their GPU is divided.
     """
 
     path: str
@@ -128,7 +128,7 @@ class Reading:
     problems: tuple[str, ...] = ()
     geometry: Geometry | None = None
     withheld: tuple[Supply, ...] = ()
-    is_undivided: bool = False
+    has_unknown_division: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ class FoundOffering:
 @dataclass(frozen=True)
 class FoundNode:
     """A node. `flavor` is empty if nothing of it is offered. `units` are the healthy ones of its `capacity`, `gives` is
-    what it can give pods. `gpus_per_unit` is {resource of a device plugin: GPUs that one unit of it is}.
+    what it can give pods. `gpus_per_unit` is {resource of a device plugin: GPUs that one unit of it is}, `withheld` the
+    resources that are not offered though others of the node are.
     """
 
     name: str
@@ -194,6 +195,7 @@ class FoundNode:
     units: Mapping[str, int] = field(default_factory=dict)
     gives: NodeShare = field(default_factory=NodeShare)
     gpus_per_unit: Mapping[str, Fraction] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ own where both mean the same; what has no meaning here is refused with a sentenc
 change an answer. What differs all the same is in docs/reference/opencost.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -29,6 +29,7 @@ CHOICES = {
 FILTERS = {"filterClusters": "cluster", "filterNodes": "node", "filterNamespaces": "namespace"}
 """Parameter → the key that it compares. ``filterLabels`` compares the label that each of its values names."""
 MAX_VALUES = 100
+"""Of all filter parameters together, as each name is a comparison in SQL."""
 TAKEN: Mapping[str, str] = {
     "accumulateBy": "The same as `accumulate`, before which it comes.",
     "step": f"Rows for each step, where `accumulate` does not join them: {', '.join(STEPS)}.",
@@ -67,12 +68,15 @@ def read(parameters: QueryDict, now: datetime) -> CostQuery:
     for name, sentence in REFUSED.items():
         if name in parameters and parameters.get(name, "").lower() not in {"", *FALSE}:
             raise Invalid({name: [sentence]})
+    names = {name: _names(parameters, name) for name in (*FILTERS, "filterLabels")}
+    if sum(map(len, names.values())) > MAX_VALUES:
+        words = f"Give at most {MAX_VALUES} names in all of {', '.join(names)} together."
+        raise Invalid({name: [words] for name, found in names.items() if found})
     own = parameters.copy()
     for name, value in (*_steps(parameters), *_idle(parameters), *_metric(parameters)):
         own[name] = value
     query = cost_parameters.read(own, now)
-    found = [_filter(parameters, name, key) for name, key in {**FILTERS, "filterLabels": ""}.items()]
-    parts = [part for part in found if part is not None]
+    parts = [_filter(name, found) for name, found in names.items() if found]
     return replace(query, where=And((as_filter(query.where), *parts))) if parts else query
 
 
@@ -110,13 +114,14 @@ def _metric(parameters: QueryDict) -> list[tuple[str, str]]:
     return [("cost", metric)]
 
 
-def _filter(parameters: QueryDict, name: str, key: str) -> Filter | None:
-    """Return what keeps rows with any of the parameter's values; None without one."""
-    values = [stripped for value in cost_parameters.values(parameters, name) if (stripped := value.strip())]
-    if len(values) > MAX_VALUES:
-        raise Invalid({name: [f"Give at most {MAX_VALUES} names."]})
-    parts = [_comparison(key, value) if key else _label(name, value) for value in values]
-    return Or(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
+def _names(parameters: QueryDict, name: str) -> list[str]:
+    return [stripped for value in cost_parameters.values(parameters, name) if (stripped := value.strip())]
+
+
+def _filter(name: str, values: Sequence[str]) -> Filter:
+    """Return what keeps rows with any of the parameter's values."""
+    parts = [_comparison(FILTERS[name], value) if name in FILTERS else _label(name, value) for value in values]
+    return Or(tuple(parts)) if len(parts) > 1 else parts[0]
 
 
 def _comparison(key: str, value: str) -> Comparison:

@@ -105,7 +105,9 @@ def set_policy(
     reclaim: str = Reclaim.ANY,
     within: str = Within.NEVER,
 ) -> QueuePolicy:
-    """Set how `holder` shares and preempts; nothing is written if that is so. Raises Invalid."""
+    """Set how `holder` shares and preempts. Nothing is written if that is so, as by default: then the row has no id.
+    Raises Invalid.
+    """
     errors = {}
     if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
         errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
@@ -123,21 +125,20 @@ def set_policy(
     with transaction.atomic(), advisory_lock("limits"):
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
         row = known or QueuePolicy(**holder_fields(holder))
-        if known and values == {name: getattr(known, name) for name in values}:
-            return known
-        before = {name: str(getattr(row, name)) for name in values} if row.pk else None
-        weighed = row.weight if row.pk else QueuePolicy._meta.get_field("weight").default
+        current = {name: getattr(row, name) for name in values}
+        if values == current:
+            return row
         for name, value in values.items():
             setattr(row, name, value)
         row.save()
-        if row.weight != weighed:
+        if weight != current["weight"]:
             history.record_weight(row)
         audit(
             actor,
             "queue_policy.set",
             holder.slug,
             team=audit_scope(holder)[0],
-            before=before,
+            before={name: str(value) for name, value in current.items()} if known else None,
             after={name: str(value) for name, value in values.items()},
         )
         workqueue.enqueue(*targets.platforms())

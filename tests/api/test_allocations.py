@@ -239,10 +239,12 @@ def test_an_ending_one_cannot_be_extended(api, member, project):
 def test_only_one_that_asks_its_owner_can_be_tried_again(api, member, project):
     row = allocate(member, project)
     assert api.post(f"{URL}/{row.pk}/retry", {}, format="json").json()["reason"] == "wrong_phase"
-    Allocation.objects.filter(pk=row.pk).update(needs_attention=True, start_failures=3)
+    until = clock.now() + timedelta(minutes=2)
+    Allocation.objects.filter(pk=row.pk).update(needs_attention=True, start_failures=3, not_before=until)
     assert api.post(f"{URL}/{row.pk}/retry", {}, format="json").status_code == 200
     row.refresh_from_db()
     assert (row.needs_attention, row.start_failures) == (False, 0)
+    assert row.not_before == until, "who retries at once is no faster than the portal"
 
 
 def test_events_are_told_oldest_first(api, member, project):

@@ -59,7 +59,7 @@ def test_an_unreachable_server_is_told_in_one_sentence(run, monkeypatch):
     with serving(answer("404 Not Found", "<html>no</html>")) as proxy:
         monkeypatch.setenv("GPU_PORTAL_URL", proxy.url)
         result = run("list")
-    assert result.stderr == f"Error: {proxy.url} answered with HTTP status 404 and no JSON, as no portal does.\n"
+    assert result.stderr == f"Error: {proxy.url} answered with HTTP status 404 and no JSON object, as no portal does.\n"
 
 
 def test_hints_name_commands_and_options(run, monkeypatch):

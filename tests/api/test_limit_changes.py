@@ -207,6 +207,9 @@ def test_the_matrix_has_a_cell_for_each_team_and_pool(operator, ada, project):
     }
     assert (cells["language"]["used"], cells["language"]["lent"]) == ("0", "2")
     assert cells["research"]["used"] == "3"
+    operator.post("/api/v1/limits", quota("language", 0), format="json")
+    cells = {row["holder"]: row["cells"][1] for row in operator.get(MATRIX).json()["results"]}
+    assert {holder: cell["nominal"] for holder, cell in cells.items()} == {"research": None, "language": 0, "vision": 1}
 
 
 def test_the_matrix_is_narrowed_to_teams_and_pools_by_a_part_of_their_name(operator):

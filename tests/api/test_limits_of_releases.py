@@ -1,12 +1,14 @@
 """No limit keeps a release out that releases something; one that releases nothing is limited."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
 
 from allocations.models import Allocation
 from portal.api.http.throttling import MAX_RELEASE
+from portal.core.slots import Slots
 from portal.http import counters, early_refusals, person_limits
 from tests.support.fleet import allocate
 from tests.support.people import client, person
@@ -37,6 +39,16 @@ def release(api, id_) -> int:
 
 def several(api, **body) -> int:
     return int(api.post(f"{V1}/release", body, format="json").status_code)
+
+
+@contextmanager
+def occupied(slots: Slots) -> Iterator[None]:
+    """Have as many requests run and wait as may, where one may run."""
+    with ExitStack() as requests:
+        for _ in range(1 + person_limits.WAITING):
+            slots._inside.acquire()
+            requests.callback(slots._inside.release)
+        yield
 
 
 @pytest.mark.django_db
@@ -85,13 +97,24 @@ def test_a_release_is_read_only_as_far_as_one_needs(api):
 @pytest.mark.django_db
 def test_a_release_waits_for_no_request_of_the_same_person_that_runs(settings, api, member, project):
     settings.PERSON_REQUESTS_AT_ONCE = 1
-    row, running = allocate(member, project, count=1), person_limits._slots_of(member.pk)
-    with ExitStack() as requests:
-        for _ in range(1 + person_limits.WAITING):
-            running._inside.acquire()
-            requests.callback(running._inside.release)
+    row = allocate(member, project, count=1)
+    with occupied(person_limits._slots_of(member.pk)):
         assert api.get("/api/v1/me").status_code == 429
         assert release(api, row.pk) == 200
+
+
+@pytest.mark.django_db
+def test_releases_of_one_allocation_share_slots_and_keep_none_of_another_out(settings, api, member, project):
+    settings.PERSON_REQUESTS_AT_ONCE = 1
+    one, another = (allocate(member, project, count=1) for _ in range(2))
+    named = b'{"ids":["%s"]}' % str(one.pk).encode()
+    with ExitStack() as requests:
+        for what in (f"{V1}/{one.pk}/release", named):
+            running = person_limits._slots_of((member.pk, what))
+            requests.enter_context(occupied(running))
+        assert (release(api, one.pk), several(api, ids=[str(one.pk)])) == (429, 429)
+        assert several(api, ids=[str(another.pk)]) == 200
+    assert release(api, one.pk) == 200
 
 
 @pytest.mark.django_db

@@ -208,7 +208,8 @@ def open_objects(part: Any, place: str) -> Iterator[str]:
         if names is None and "object" in part.get("type", ()) and not part.get("additionalProperties"):
             yield place
         for name, each in part.items():
-            yield from open_objects(each, f"{place}/{name}")
+            if name != "not":  # the fields that exclude each other
+                yield from open_objects(each, f"{place}/{name}")
 
 
 def test_every_member_of_an_answer_is_required():

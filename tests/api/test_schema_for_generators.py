@@ -119,6 +119,63 @@ def test_hours_of_the_schema_are_above_0(text, is_taken):
     assert not is_taken or Decimal(text) > 0
 
 
+def test_what_is_called_a_decimal_anywhere_is_one_everywhere():
+    texts = {
+        (name, field): described
+        for name, one in components().items()
+        for field, described in one.get("properties", {}).items()
+        if "string" in str(described.get("type")) and name.endswith(("Out", "Page"))
+    }
+    decimals = {field for (_, field), described in texts.items() if described.get("format") == "decimal"}
+    assert {"total", "gpu_hours", "per_hour", "weight"} <= decimals
+    others = {key for key, one in texts.items() if one.get("format") != "decimal"}
+    assert {key for key in others if key[1] in decimals or "Decimal" in texts[key].get("description", "")} == {
+        ("FailureOut", "expected")  # of the proof: an amount, or a word
+    }
+
+
+def test_ids_in_paths_have_their_type():
+    found = {
+        name: {one["schema"].get("format", one["schema"]["type"])}
+        for path in api_contract.document()["paths"].values()
+        for operation in path.values()
+        for one in operation.get("parameters", ())
+        if one["in"] == "path" and re.fullmatch(r"(\w+_)?(u?id)_?", name := one["name"])
+    }
+    assert set().union(*found.values()) == {"integer", "uuid"}, found
+
+
+@pytest.mark.parametrize(
+    ("component", "body", "is_taken"),
+    [
+        ("AllocationRequest", {"hours": "1"}, True),
+        ("AllocationRequest", {"hours": None, "ends_at": "2031-01-01T00:00:00Z"}, True),
+        ("AllocationRequest", {"hours": "1", "ends_at": "2031-01-01T00:00:00Z"}, False),
+        ("AllocationRequest", {"give_up_after": "1", "give_up_at": "2031-01-01T00:00:00Z"}, False),
+        ("AllocationRequest", {"name": ""}, True),
+        ("AllocationRequest", {"name": "a" * 48}, True),
+        ("AllocationRequest", {"name": "a" * 49}, False),
+        ("AllocationRequest", {"name": "-a"}, False),
+        ("LimitBody", {"team": "a", "member": "b", "pool": "c"}, True),
+        ("LimitBody", {"team": "a", "department": "b"}, False),
+        ("LimitBody", {"team": "a", "pool": "b", "flavor": "c"}, False),
+        ("BulkRelease", {"ids": ["a"], "phase": ["active"]}, False),
+        ("NewPrice", {"flavor": "a", "offering": "a/b"}, False),
+        ("NewNodeCost", {"flavor": "a", "node": "b"}, False),
+        ("ProjectChange", {"config_size_kib": 1024}, True),
+        ("ProjectChange", {"config_size_kib": 1025}, False),
+    ],
+)
+def test_the_schema_tells_what_fields_exclude_each_other_and_their_bounds(component, body, is_taken):
+    required: dict[str, object] = {
+        "AllocationRequest": {"project": "p", "offering": "h100/whole"},
+        "LimitBody": {"nominal": 1},
+        "NewNodeCost": {"per": "gpu", "per_hour": "1"},
+    }.get(component, {})
+    schema = {"$ref": f"#/components/schemas/{component}"}
+    assert (list(api_contract.errors(schema, {**required, **body})) == []) == is_taken
+
+
 def test_no_pattern_needs_what_re2_has_not():
     """Go's regexp and Rust's have no look-around and no back-references."""
     for place, one in schemas(components()):

@@ -149,7 +149,7 @@ def test_a_queue_that_kueue_refuses_holds_up_no_other(
     first, last = (tenants.create_team(department, f"tree-{tail}-{name}", "Tree") for name in "az")
     for row in (department, first, last):
         forget(row)
-    limits.set_policy("test", first)
+    limits.set_policy("test", first, weight=Decimal(2))
     QueuePolicy.objects.filter(team=first).update(reclaim="Sometimes")
     limits.set_limit("test", last, Pool.objects.get(key="l40s/gpu"), 3)
     with pytest.raises(ClusterRefused, match="Sometimes"):

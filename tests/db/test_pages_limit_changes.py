@@ -128,6 +128,22 @@ def test_an_open_cell_with_the_same_numbers_is_no_change(browser):
     assert "No value is different." in page
 
 
+def test_no_quota_is_another_state_than_a_quota_of_0(browser, team):
+    tenants.create_team(team.department, "speech", "Speech")
+    key = f"team:speech:{POOL}"
+    untouched = {"open": [key], f"{key}-nominal": "", f"{key}-borrowing": "0", f"{key}-lending": ""}
+    assert "No quota" in text(browser.get(URL, {"close": key}, headers=HTMX))
+    assert f'name="{key}-nominal" value=' not in text(browser.get(URL, {"edit": key}, headers=HTMX))
+    assert "No value is different." in text(browser.post(URL, {**untouched, "preview": "1"}))
+    wanted = {**untouched, f"{key}-nominal": "0"}
+    preview = browser.post(URL, {**wanted, "preview": "1"})
+    assert "none → 0" in text(preview)
+    browser.post(URL, {**wanted, "confirm": preview.context["preview"].token})
+    closed = text(browser.get(URL, {"close": key}, headers=HTMX))
+    assert "<dt>Guaranteed</dt><dd><span>0</span></dd>" in closed
+    assert "No quota" not in closed
+
+
 def test_a_wrong_number_is_said_at_its_cell(browser):
     answer = browser.post(URL, cells(cell(VISION, "-1"), cell(LANGUAGE, "3"), preview="1"))
     assert answer.status_code == 400

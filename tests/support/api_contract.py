@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
@@ -33,6 +33,7 @@ _answering: list[HttpRequest] = []
 _changed = Condition()
 _making = Lock()
 PATIENCE_S = 60
+FORMATS = FormatChecker(Draft202012Validator.FORMAT_CHECKER.checkers)
 
 
 def document() -> Schema:
@@ -172,5 +173,9 @@ def _validator(schema: str) -> Any:
     """Return the validator of a schema whose references are of the document."""
     registry: Any = Registry().with_resource(URN, DRAFT202012.create_resource(closed()))
     absolute = schema.replace('"#/', f'"{URN}#/')
-    checker = Draft202012Validator.FORMAT_CHECKER
-    return Draft202012Validator(json.loads(absolute), registry=registry, format_checker=checker)
+    return Draft202012Validator(json.loads(absolute), registry=registry, format_checker=FORMATS)
+
+
+@FORMATS.checks("decimal")
+def _is_decimal(value: Any) -> bool:
+    return not isinstance(value, str) or re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) is not None

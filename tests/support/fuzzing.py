@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from django.core.servers.basehttp import WSGIRequestHandler
 
+from portal.api.views import schema
 from portal.tenants.models import Project, Team
 from tests.support.world import World, world
 
 CONFIG = Path(__file__).parent.parent / "api" / "schemathesis.toml"
-ROLES = ("anonymous", "viewer", "member", "lead", "auditor", "operator")
+ROLES = ("member", "operator", "lead", "auditor", "viewer", "anonymous")
 
 
 @pytest.fixture
@@ -21,6 +22,7 @@ def there(team: Team, other_team: Team, project: Project, settings: Any, monkeyp
     # A client that keeps its connection waits 40 ms for each answer that is sent in two packets.
     monkeypatch.setattr(WSGIRequestHandler, "disable_nagle_algorithm", True)
     settings.API_REQUESTS_PER_MINUTE = settings.WRONG_TOKENS_PER_MINUTE = 1_000_000
+    schema.make()  # for which schemathesis waits ten seconds at most
     return world(team, other_team, project)
 
 

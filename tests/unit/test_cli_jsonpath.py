@@ -1,8 +1,11 @@
 """`-o jsonpath=` of the gpu-portal command: the templates that users of kubectl write."""
 
+from random import Random
+
 import pytest
 
 from portal.cli.jsonpath_template import parse
+from tests.support.sizes import size
 
 ROW = {"id": "0192", "count": 2, "queue": None, "devices": [{"node": "h100-0"}, {"node": "h100-1"}]}
 ROW["labels"] = {"example.com/stage": "prod"}
@@ -56,3 +59,25 @@ def test_ranges_are_nested():
 def test_a_template_that_cannot_be_read_is_told_without_an_answer(template):
     with pytest.raises(ValueError, match=r"."):
         parse(template)
+
+
+PARTS = (
+    *(".a", ".b", "[0]", "[*]", "..", "[?", "(", ")", "@", " == ", "<", "=~", "/(/", "/a/", "'x'", "]", "[", ":"),
+    *("{", "}", "{range .a[*]}", "{end}", "length", "match", "$", "&&", "!", "#", "-1", "[::0]", "1e400", "\\."),
+    *("keys", "in", ",", "|", "9" * 20, "é", '{"\\n"}', '{"\\x"}', "{'a', 'b'}", "{'a'1is}", "\x00", "undefined"),
+)
+ANSWERS = (ROW, LIST, {"a": [1, "x", None, {"a": 1, "b": [1, 2]}], "b": {"a": "q"}})
+
+
+def test_a_template_is_refused_when_it_is_read_or_can_be_filled():
+    """Not when the answer is printed: what was asked for has happened then."""
+    random, filled = Random(7), 0
+    for _ in range(size(5_000, 300_000)):
+        text = f"{{.a{''.join(random.choices(PARTS, k=random.randint(0, 4)))}}}"
+        try:
+            template = parse(text)
+        except ValueError:
+            continue
+        assert all(isinstance(template.render(answer), str) for answer in ANSWERS), text
+        filled += 1
+    assert filled > size(100, 6_000)

@@ -34,7 +34,8 @@ def claim(name: str, *devices: str, allocation: str = "", **more: Any) -> Observ
 
 def blocked_capacities(found: Discovered, *seen: ObservedObject, metered: tuple[str, ...] = ()) -> BlockedCapacity:
     shares = {flavor.name: flavor.per_gpu for flavor in found.flavors}
-    (room,) = node_usage.blocked_capacities(Snapshot(seen), found, metered, shares).values()
+    flavors = dict.fromkeys(metered, found.flavors[0].name)
+    (room,) = node_usage.blocked_capacities(Snapshot(seen), found, flavors, shares).values()
     return room
 
 
@@ -97,7 +98,7 @@ def test_parts_of_gpus_that_are_cut_on_demand_have_a_part_of_the_share() -> None
 
 def test_the_use_of_a_node_says_what_operators_read() -> None:
     (node,) = node_usage.of_nodes(
-        Snapshot([pod("big", "l40s-0", 32, gpus=1)]), L40S, (), {"l40s": L40S.flavors[0].per_gpu}
+        Snapshot([pod("big", "l40s-0", 32, gpus=1)]), L40S, {}, {"l40s": L40S.flavors[0].per_gpu}
     ).values()
     assert (node.foreign, node.blocked_units) == ({"l40s/gpu": 1}, {"l40s/gpu": 1})
     assert "ask for 32 of 64 CPU here, so 2 of 4 GPUs have their share of CPU" in node.problem

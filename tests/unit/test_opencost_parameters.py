@@ -55,6 +55,7 @@ def test_what_maps_asks_what_the_portals_own_words_ask(theirs, ours):
         ("costMetric=monthly&cost=daily", "costMetric", "not both"),
         ("filterLabels=app", "filterLabels", "<key>:<value>"),
         ("filterNamespaces=" + ",".join("a" * 101), "filterNamespaces", "at most 100"),
+        (f"filterNodes={','.join('a' * 60)}&filterLabels={','.join(['a:b'] * 60)}", "filterLabels", "together"),
         ("filterPods=a", "filterPods", "The ledger knows no pods"),
         ("shareNamespaces=kube-system", "shareNamespaces", "fixed costs"),
         ("includeAggregatedMetadata=true", "includeAggregatedMetadata", "no such parts"),

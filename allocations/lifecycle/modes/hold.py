@@ -16,7 +16,7 @@ from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 RECHECK_AFTER = timedelta(seconds=5)
-LOOK_AGAIN = timedelta(seconds=60)
+RELEASED_RECHECK_AFTER = timedelta(seconds=60)
 """How often a released allocation is looked at without an event until nothing of it is left."""
 NUMBER_RETRY = timedelta(seconds=60)
 """How often an allocation that waits for a slot number tries again; also when another one of its project ends."""
@@ -227,7 +227,7 @@ def wake_at(spec: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> da
         # Changes of a pod with its class and another label do not enqueue the allocation.
         if is_class_used(spec, state.snapshot):
             return now + RECHECK_AFTER
-        return None if state.facts.nothing_left else now + LOOK_AGAIN
+        return None if state.facts.nothing_left else now + RELEASED_RECHECK_AFTER
     if intent.due_at is not None and intent.due_at <= now:
         return now
     moments = [spec.starts_at, intent.not_before, intent.due_at, state.start_by, state.evict_at]

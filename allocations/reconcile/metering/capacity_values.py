@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 
 from allocations.domain.backend_capabilities import NAMING_PATHS
-from quotas.catalog.dra_resources import VENDOR
-from quotas.catalog.types import Discovered, FoundNode
-from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
+from quotas.catalog.types import Discovered
+from quotas.metering.units import GPU, FoundUnit, Unit, Value
 
 ONE = Fraction(1)
 MAX_TERM = 2**31 - 1
@@ -45,15 +44,9 @@ def values(
             gpus = _gpus(unit, node.gpus_per_unit, names_devices=names_devices)
             flavor, amount = (before.flavor, before.gpus) if before else (node.flavor, gpus)
             if max(amount.numerator, amount.denominator) <= MAX_TERM:
-                is_offered = node.flavor in offered_flavors and not _is_withheld(unit, node)
+                is_offered = node.flavor in offered_flavors and unit.name not in node.withheld
                 result[unit] = Value(flavor, amount, is_offered)
     return result
-
-
-def _is_withheld(unit: Unit, node: FoundNode) -> bool:
-    """Return whether a resource is one that the node's labels contradict, so that it is not offered beside others."""
-    pool = unit.name.removeprefix(VENDOR)
-    return unit.kind == RESOURCE and pool in node.capacity and bool(node.units) and pool not in node.units
 
 
 def _gpus(unit: Unit, gpus_per_unit: Mapping[str, Fraction], *, names_devices: bool) -> Fraction:

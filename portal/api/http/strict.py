@@ -177,10 +177,12 @@ class Timestamp(serializers.DateTimeField):
 
 class Body(serializers.Serializer):
     """A JSON object without unknown fields. ``unsupported`` names fields of the contract that are not available yet,
-    each with what to use instead.
+    each with what to use instead. ``exclusive`` tells the schema of which fields at most one may be given; whoever
+    reads the body refuses two.
     """
 
     unsupported: ClassVar[Mapping[str, str]] = {}
+    exclusive: ClassVar[Sequence[tuple[str, ...]]] = ()
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):

@@ -63,13 +63,16 @@ def _detail(limit: int) -> str:
 
 def releases(view: View[P]) -> View[P]:
     """Return the view of a release, whose body is small. What it takes and does without effect counts once the view
-    calls `count_without_effect`; what is refused counts in any case (`count_refusal`).
+    calls `count_without_effect`; what is refused counts in any case (`count_refusal`). Those of one allocation, or of
+    several by the same words, run beside each other only as far as other requests of a person.
     """
 
     @wraps(view)
     def small(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_RELEASE:
             raise TooLarge(f"A release takes at most {MAX_RELEASE} bytes.", hint="Name what to release by filters.")
+        what = request.path if kwargs else request._request.body
+        person_limits.admit_release(request._request, current_user(request).pk, what)
         return view(request, *args, **kwargs)
 
     return small

@@ -19,6 +19,7 @@ AllocationBody = body_of(
         "job": NO_MODE_YET,
         "workspace": NO_MODE_YET,
     },
+    exclusive=(("hours", "ends_at"), ("give_up_at", "give_up_after")),
 )
 
 

@@ -26,6 +26,7 @@ from allocations.requests import details, selectors
 from allocations.requests.advice import WarningReason
 from allocations.requests.details import Detail, Details, HeldDevice
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount, cost_to_date
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
@@ -61,9 +62,9 @@ class DeviceHeldOut(serializers.Serializer):
 
 
 class CostToDateOut(serializers.Serializer):
-    to_date = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    per_hour = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
+    to_date = DecimalText(allow_null=True, help_text=COST_HELP)
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
+    per_hour = DecimalText(allow_null=True, help_text="Decimal; null without a price.")
     currency = serializers.CharField()
 
 
@@ -106,11 +107,11 @@ class AllocationOut(serializers.Serializer):
     warnings = WarningOut(many=True)
     recovered = serializers.BooleanField(help_text="Created again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
-    hours = serializers.CharField(
+    hours = DecimalText(
         allow_null=True,
         help_text="Decimal: requested time held, summed over evictions; null if an end date was requested.",
     )
-    hours_left = serializers.CharField(
+    hours_left = DecimalText(
         allow_null=True, help_text="Decimal: what is left of hours; it counts down only while the slices are held."
     )
     ends_at = serializers.DateTimeField(

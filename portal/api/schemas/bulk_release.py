@@ -16,6 +16,7 @@ FILTERS = ("project", "team", "phase", "offering", "name")
 class BulkRelease(Body):
     """Which allocations to release: those named by `ids`, or those that match every filter that is given."""
 
+    exclusive = tuple(("ids", name) for name in FILTERS)
     ids = List(child=Text(max_length=36), required=False, allow_empty=False, max_length=MAX_AT_ONCE)
     project = List(child=Text(), required=False, allow_empty=False, max_length=MAX_AT_ONCE, help_text="Slugs.")
     team = List(child=Text(), required=False, allow_empty=False, max_length=MAX_AT_ONCE, help_text="Slugs.")

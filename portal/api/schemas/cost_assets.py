@@ -8,6 +8,7 @@ from rest_framework import serializers
 from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.api.schemas.cost_report import WindowOut
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import money
 from quotas.costs import assets
 from quotas.costs.assets import Asset, AssetKind
@@ -26,8 +27,8 @@ class AssetHolderOut(serializers.Serializer):
     id = serializers.UUIDField(help_text="Of the allocation or the Job.")
     team = serializers.CharField()
     project = serializers.CharField()
-    gpu_hours = serializers.CharField()
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    gpu_hours = DecimalText()
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
 
 
 class AssetOut(serializers.Serializer):
@@ -37,22 +38,20 @@ class AssetOut(serializers.Serializer):
     node = serializers.CharField(help_text=UNKNOWN)
     name = serializers.CharField(help_text="Of the GPU or the resource; empty for a node.")
     uuid = serializers.CharField(help_text="Of a GPU, otherwise empty.")
-    capacity_gpu_hours = serializers.CharField(allow_null=True, help_text=f"The sum of the parts. {NOT_RECORDED}")
-    held = serializers.CharField()
-    unmanaged = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
-    unavailable = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
-    stranded = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
-    idle = serializers.CharField(allow_null=True, help_text=NOT_RECORDED)
-    variance = serializers.CharField(
-        allow_null=True, help_text=f"Negative if more is charged than there is. {NOT_RECORDED}"
-    )
-    occupancy = serializers.CharField(allow_null=True, help_text="held by capacity; null without capacity or unknown.")
-    cost = serializers.CharField(allow_null=True, help_text=f"Of what was held. {COST_HELP}")
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    unmanaged_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
-    unavailable_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
-    stranded_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
-    idle_cost = serializers.CharField(allow_null=True, help_text=COST_NOT_HELD)
+    capacity_gpu_hours = DecimalText(allow_null=True, help_text=f"The sum of the parts. {NOT_RECORDED}")
+    held = DecimalText()
+    unmanaged = DecimalText(allow_null=True, help_text=NOT_RECORDED)
+    unavailable = DecimalText(allow_null=True, help_text=NOT_RECORDED)
+    stranded = DecimalText(allow_null=True, help_text=NOT_RECORDED)
+    idle = DecimalText(allow_null=True, help_text=NOT_RECORDED)
+    variance = DecimalText(allow_null=True, help_text=f"Negative if more is charged than there is. {NOT_RECORDED}")
+    occupancy = DecimalText(allow_null=True, help_text="held by capacity; null without capacity or unknown.")
+    cost = DecimalText(allow_null=True, help_text=f"Of what was held. {COST_HELP}")
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
+    unmanaged_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
+    unavailable_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
+    stranded_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
+    idle_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
     holders = AssetHolderOut(many=True, help_text=f"At most {MAX_HOLDERS}, who held most first.")
     holder_count = serializers.IntegerField()
 

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from allocations.requests.costs_at_end import CostAtEnd
 from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.json_object import JsonObject
 from portal.core import money
 from quotas.costs.holder_costs import ChargedInterval, HolderCosts, UnusedAmount
@@ -54,32 +55,32 @@ class IntervalOut(serializers.Serializer):
     unused = serializers.BooleanField(help_text="Reserved by a queued Job and used by no pod of it.")
     overtime = serializers.BooleanField(help_text="Held past its end, since the portal ended it late.")
     charged = serializers.BooleanField(help_text="false: at the price 0, since overtime is not charged here.")
-    gpu_hours = serializers.CharField()
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    gpu_hours = DecimalText()
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
     evidence = IntervalEvidenceOut()
     recorded_at = serializers.DateTimeField()
 
 
 class UnusedDayOut(serializers.Serializer):
     date = serializers.DateField(help_text="A day of the time zone on which something was held.")
-    unused_gpu_hours = serializers.CharField(allow_null=True)
-    unused_cost = serializers.CharField(allow_null=True)
+    unused_gpu_hours = DecimalText(allow_null=True)
+    unused_cost = DecimalText(allow_null=True)
 
 
 class IntervalPage(Page):
     results = IntervalOut(many=True)
     currency = serializers.CharField()
-    gpu_hours = serializers.CharField(help_text="The sum over the intervals of all pages.")
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    unused_gpu_hours = serializers.CharField(allow_null=True, help_text=UNUSED_HELP)
-    unused_cost = serializers.CharField(allow_null=True, help_text=UNUSED_COST_HELP)
+    gpu_hours = DecimalText(help_text="The sum over the intervals of all pages.")
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
+    unused_gpu_hours = DecimalText(allow_null=True, help_text=UNUSED_HELP)
+    unused_cost = DecimalText(allow_null=True, help_text=UNUSED_COST_HELP)
     unused_by_day = UnusedDayOut(many=True, help_text="The same of each day; the days add up to it.")
     ends_at = serializers.DateTimeField(
         allow_null=True, help_text="When its time is over; null if it holds nothing, and of a Job."
     )
-    cost_at_end = serializers.CharField(
+    cost_at_end = DecimalText(
         allow_null=True, help_text="What it will have cost then, by the prices that are known now."
     )
 

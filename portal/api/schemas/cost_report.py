@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import money
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
@@ -43,41 +44,39 @@ class WindowOut(serializers.Serializer):
 
 
 class PastOut(serializers.Serializer):
-    gpu_hours = serializers.CharField()
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    total = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    gpu_hours = DecimalText()
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
+    total = DecimalText(allow_null=True, help_text=COST_HELP)
 
 
 class CostRowOut(serializers.Serializer):
     name = serializers.CharField(help_text="Values of the keys, joined by /.")
     properties = serializers.DictField(child=serializers.CharField(), help_text="Values by key.")
     window = WindowOut()
-    gpu_hours = serializers.CharField()
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    idle_cost = serializers.CharField(allow_null=True, help_text=IDLE_COST_HELP)
-    stranded_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    unavailable_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    unmanaged_cost = serializers.CharField(allow_null=True, help_text=NOT_HELD_HELP)
-    variance = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Negative if more is charged than is.")
-    unpriced_idle_gpu_hours = serializers.CharField(
+    gpu_hours = DecimalText()
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
+    idle_cost = DecimalText(allow_null=True, help_text=IDLE_COST_HELP)
+    stranded_cost = DecimalText(allow_null=True, help_text=NOT_HELD_HELP)
+    unavailable_cost = DecimalText(allow_null=True, help_text=NOT_HELD_HELP)
+    unmanaged_cost = DecimalText(allow_null=True, help_text=NOT_HELD_HELP)
+    variance = DecimalText(allow_null=True, help_text=f"{NOT_HELD_HELP} Negative if more is charged than is.")
+    unpriced_idle_gpu_hours = DecimalText(
         allow_null=True, help_text="Of these columns, without a price: the costs above are without them."
     )
-    price_variance = serializers.CharField(
+    price_variance = DecimalText(
         allow_null=True, help_text=f"{NOT_HELD_HELP} What GPUs cost the platform less their price: negative if below."
     )
-    node_rest = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} What nodes cost besides their GPUs.")
-    idle_adjustment = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Of bills.")
-    idle_shared_cost = serializers.CharField(allow_null=True, help_text=f"{NOT_HELD_HELP} Of fixed costs.")
-    adjustment = serializers.CharField(
-        allow_null=True, help_text=f"The part of bills less what was rated. {MONTH_HELP}"
-    )
-    shared_cost = serializers.CharField(allow_null=True, help_text=f"The part of fixed costs. {MONTH_HELP}")
-    total = serializers.CharField(allow_null=True, help_text=f"Of cost, adjustment and shared_cost. {COST_HELP}")
+    node_rest = DecimalText(allow_null=True, help_text=f"{NOT_HELD_HELP} What nodes cost besides their GPUs.")
+    idle_adjustment = DecimalText(allow_null=True, help_text=f"{NOT_HELD_HELP} Of bills.")
+    idle_shared_cost = DecimalText(allow_null=True, help_text=f"{NOT_HELD_HELP} Of fixed costs.")
+    adjustment = DecimalText(allow_null=True, help_text=f"The part of bills less what was rated. {MONTH_HELP}")
+    shared_cost = DecimalText(allow_null=True, help_text=f"The part of fixed costs. {MONTH_HELP}")
+    total = DecimalText(allow_null=True, help_text=f"Of cost, adjustment and shared_cost. {COST_HELP}")
     currency = serializers.CharField()
     previous = PastOut(allow_null=True, help_text=PREVIOUS_HELP)
-    change = serializers.CharField(allow_null=True, help_text=CHANGE_HELP)
+    change = DecimalText(allow_null=True, help_text=CHANGE_HELP)
 
 
 class OutageOut(serializers.Serializer):
@@ -87,8 +86,8 @@ class OutageOut(serializers.Serializer):
 
 class OutagesOut(serializers.Serializer):
     results = OutageOut(many=True)
-    gpu_hours = serializers.CharField(help_text="Charged for these times.")
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    gpu_hours = DecimalText(help_text="Charged for these times.")
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
 
 
 class CapacitySinceOut(serializers.Serializer):
@@ -99,15 +98,15 @@ class CapacitySinceOut(serializers.Serializer):
 class CostPage(Page):
     results = CostRowOut(many=True)
     currency = serializers.CharField()
-    gpu_hours = serializers.CharField(help_text="The sum over the rows of all pages.")
-    unpriced_gpu_hours = serializers.CharField(help_text="The sum over the rows: their costs are without these.")
-    total = serializers.CharField(
+    gpu_hours = DecimalText(help_text="The sum over the rows of all pages.")
+    unpriced_gpu_hours = DecimalText(help_text="The sum over the rows: their costs are without these.")
+    total = DecimalText(
         allow_null=True, help_text="The sum over the rows of all pages; of a run-rate, that of the window."
     )
     window = WindowOut()
-    billed_share = serializers.CharField(allow_null=True, help_text=BILLED_HELP)
+    billed_share = DecimalText(allow_null=True, help_text=BILLED_HELP)
     previous_window = WindowOut(allow_null=True, help_text="The window that it is compared with.")
-    previous_total = serializers.CharField(allow_null=True)
+    previous_total = DecimalText(allow_null=True)
     outages = OutagesOut(help_text="Times in which nobody recorded a cluster; what is charged for them is in the rows.")
     capacity_recorded_since = CapacitySinceOut(
         many=True, help_text="For platform staff. Before it only what was held is known. Empty for others."

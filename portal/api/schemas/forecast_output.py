@@ -12,6 +12,7 @@ from allocations.requests.cost_forecast import SCOPE, CostForecast
 from portal.api.http.strict import query_value
 from portal.api.schemas.cost_output import UNPRICED_HELP
 from portal.api.schemas.cost_query import FILTER
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import money, rfc3339
 from portal.core.errors import Invalid
 from quotas.costs.calendar import ONE_DAY, Calendar, month_of, months_later
@@ -44,23 +45,23 @@ class CostForecastOut(serializers.Serializer):
     as_of = serializers.DateTimeField(help_text="What is before is posted, and the rest is forecast.")
     timezone = serializers.CharField()
     currency = serializers.CharField()
-    posted = serializers.CharField(
+    posted = DecimalText(
         allow_null=True,
         help_text="The total of /costs from the start of the window until as_of, or null as there.",
     )
-    committed = serializers.CharField(
+    committed = DecimalText(
         allow_null=True, help_text="What runs now, until its end or that of the window; null if none of it has a price."
     )
-    shared_cost = serializers.CharField(
+    shared_cost = DecimalText(
         allow_null=True, help_text="Fixed costs of the rest of the window, at the pace of the present month until now."
     )
-    expected = serializers.CharField(allow_null=True, help_text=f"New use, beyond what is committed. {SUM_HELP}")
-    total = serializers.CharField(allow_null=True, help_text=f"The sum of the four. {SUM_HELP}")
-    low = serializers.CharField(allow_null=True, help_text=f"By past errors the total is lower in 10 %. {SUM_HELP}")
-    high = serializers.CharField(allow_null=True, help_text=f"By past errors the total is higher in 10 %. {SUM_HELP}")
+    expected = DecimalText(allow_null=True, help_text=f"New use, beyond what is committed. {SUM_HELP}")
+    total = DecimalText(allow_null=True, help_text=f"The sum of the four. {SUM_HELP}")
+    low = DecimalText(allow_null=True, help_text=f"By past errors the total is lower in 10 %. {SUM_HELP}")
+    high = DecimalText(allow_null=True, help_text=f"By past errors the total is higher in 10 %. {SUM_HELP}")
     reason = serializers.CharField(allow_null=True, help_text="Why it is unknown; null if it is known.")
     history_days = serializers.IntegerField(help_text="Past days that count, 56 at most.")
-    unpriced_gpu_hours = serializers.CharField(help_text=f"{UNPRICED_HELP} Of posted and committed.")
+    unpriced_gpu_hours = DecimalText(help_text=f"{UNPRICED_HELP} Of posted and committed.")
     is_complete = serializers.BooleanField(
         help_text="false: something that was, is or is expected to be used has no price."
     )

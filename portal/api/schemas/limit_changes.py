@@ -8,6 +8,7 @@ from allocations.limits import services as limit_services
 from allocations.limits.changes import MAX_CHANGES, PoolSum
 from allocations.limits.matrix import MatrixCell, MatrixRow, PoolColumn
 from portal.api.http.strict import Body, List, Text
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.limit_fields import (
     HOLDER_KINDS,
     QUOTA_HOLDER_KINDS,
@@ -68,13 +69,15 @@ class MatrixPoolOut(serializers.Serializer):
 
 class MatrixCellOut(serializers.Serializer):
     pool = serializers.CharField()
-    nominal = serializers.IntegerField()
+    nominal = serializers.IntegerField(
+        allow_null=True, help_text="null: no quota is set, which is not one of 0: nothing is borrowed or lent either."
+    )
     borrowing = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
     lending = serializers.IntegerField(allow_null=True, help_text="null: all of its unused quota.")
-    used = serializers.CharField(help_text="Decimal, in units of the pool; of a department that of its teams.")
-    borrowed = serializers.CharField(help_text="Used beyond the team's guaranteed quota.")
-    lent = serializers.CharField(help_text="Used by others of this quota.")
-    over = serializers.CharField(help_text="The part of `borrowed` that nobody lends, since a limit was lowered.")
+    used = DecimalText(help_text="Decimal, in units of the pool; of a department that of its teams.")
+    borrowed = DecimalText(help_text="Used beyond the team's guaranteed quota.")
+    lent = DecimalText(help_text="Used by others of this quota.")
+    over = DecimalText(help_text="The part of `borrowed` that nobody lends, since a limit was lowered.")
 
 
 class MatrixRowOut(serializers.Serializer):
@@ -116,10 +119,9 @@ def row_document(row: MatrixRow) -> dict[str, Any]:
 
 
 def _cell_document(cell: MatrixCell) -> dict[str, Any]:
+    quota = vars(cell.quota) if cell.quota else {"nominal": None, "borrowing": 0, "lending": 0}
     return {
         "pool": cell.pool.key,
-        "nominal": cell.quota.nominal,
-        "borrowing": cell.quota.borrowing,
-        "lending": cell.quota.lending,
+        **quota,
         **{name: limit_services.text(getattr(cell, name)) for name in ("used", "borrowed", "lent", "over")},
     }

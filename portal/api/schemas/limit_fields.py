@@ -5,6 +5,7 @@ from rest_framework import serializers
 from portal.api.http.edits import Update
 from portal.api.http.strict import Body, Integer, Text
 from portal.api.schemas.allocation_output import PHASES
+from portal.api.schemas.decimal_text import DecimalText
 from quotas.limits.models import MAX_UNITS
 
 HOLDER_KINDS = ["department", "team", "project", "member"]
@@ -21,9 +22,7 @@ class LimitOut(serializers.Serializer):
     nominal = serializers.IntegerField()
     borrowing = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
     lending = serializers.IntegerField(allow_null=True, help_text="null: all of its unused quota.")
-    used = serializers.CharField(
-        allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}."
-    )
+    used = DecimalText(allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}.")
     enforced_by = serializers.ChoiceField(["kueue", "portal"])
 
 
@@ -48,6 +47,7 @@ class LimitBody(LimitSpecBody):
     `flavor`, or none of them for all GPUs).
     """
 
+    exclusive = (("department", "team", "project"), ("pool", "offering", "flavor"))
     department = Text(required=False)
     team = Text(required=False)
     project = Text(required=False)
@@ -84,11 +84,9 @@ class LimitEffectOut(serializers.Serializer):
     before = AmountsOut(allow_null=True)
     after = AmountsOut()
     unit = serializers.CharField()
-    in_use = serializers.CharField()
-    over = serializers.CharField(
-        help_text="In use beyond all that it can get with this limit; the change ends nothing."
-    )
-    borrowed = serializers.CharField(
+    in_use = DecimalText()
+    over = DecimalText(help_text="In use beyond all that it can get with this limit; the change ends nothing.")
+    borrowed = DecimalText(
         help_text="In use beyond its guaranteed quota with this limit: Kueue may reclaim it for the lender."
     )
     allocations = TouchedOut(many=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
+from itertools import combinations
 from typing import Any
 
 from drf_spectacular.plumbing import ResolvedComponent, get_lib_doc_excludes
@@ -22,6 +23,8 @@ ALWAYS = (
 )
 WITH_BODY = ("malformed", "length_required", "too_large")
 WITH_IF_MATCH = ("if_match_missing", "if_match_stale")
+EMPTY = {"type": "string", "maxLength": 0}
+NOT_NULL = {"type": ["string", "number", "array"]}
 IN_PROGRESS, BLANK = "in_progress", "BlankEnum"
 WITH_KEY = (IN_PROGRESS, "key_reused")
 VERBS = {"GET": "retrieve", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "destroy"}
@@ -52,6 +55,16 @@ class OperationSchema(AutoSchema):
         """Return the first sentence of the view's docstring."""
         first, _, _ = self.get_description().partition(". ")
         return " ".join(first.split()).removesuffix(".")
+
+    def _map_basic_serializer(self, serializer: Any, direction: Direction) -> Schema:
+        """Return the schema of an object, which says too of which fields at most one may be given. Null gives none."""
+        found: Schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        for field in found.get("properties", {}).values():
+            if field.get("oneOf", [{}])[-1] == EMPTY:  # drf-spectacular adds it to patterns, which take it already
+                field |= field.pop("oneOf")[0]
+        pairs = [pair for names in getattr(serializer, "exclusive", ()) for pair in combinations(names, 2)]
+        given = [{"required": list(pair), "properties": dict.fromkeys(pair, NOT_NULL)} for pair in pairs]
+        return found | ({"not": {"anyOf": given}} if given else {})
 
     def _get_response_bodies(self, direction: Direction = "response") -> Schema:
         answers: Schema = super()._get_response_bodies(direction)

@@ -9,6 +9,7 @@ from allocations.domain.isolation import LEVELS
 from allocations.requests.preview import Preview
 from portal.api.schemas.allocation_output import PlannedOut, WarningOut, hours, isolation, manifest
 from portal.api.schemas.cost_output import amount
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import output_of
 from portal.core.errors import Violation
@@ -19,9 +20,9 @@ ViolationOut = output_of(Violation)
 class AlternativeOut(serializers.Serializer):
     offering = serializers.CharField()
     count = serializers.IntegerField()
-    hours = serializers.CharField(help_text="Decimal.")
+    hours = DecimalText(help_text="Decimal.")
     starts_at = serializers.DateTimeField(allow_null=True)
-    price = serializers.CharField(allow_null=True, help_text="Decimal, in total.")
+    price = DecimalText(allow_null=True, help_text="Decimal, in total.")
     fits = serializers.ChoiceField(["now", "queue", "never"])
 
 
@@ -30,8 +31,8 @@ class WarningPreviewedOut(WarningOut):
 
 
 class PriceQuotedOut(serializers.Serializer):
-    per_hour = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
-    total = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
+    per_hour = DecimalText(allow_null=True, help_text="Decimal; null without a price.")
+    total = DecimalText(allow_null=True, help_text="Decimal; null without a price.")
     currency = serializers.CharField()
 
 
@@ -61,9 +62,7 @@ class PreviewOut(serializers.Serializer):
         help_text="When the slices are expected to be held: now, at starts_at, or once the ends of allocations release "
         "enough, as they are now; null if never or unknown.",
     )
-    hours = serializers.CharField(
-        allow_null=True, help_text="Decimal: time held, or null if an end date was requested."
-    )
+    hours = DecimalText(allow_null=True, help_text="Decimal: time held, or null if an end date was requested.")
     ends_at = serializers.DateTimeField(
         allow_null=True, help_text="The requested end date; with hours null until held."
     )

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from portal.api.http.pagination import Page
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
 from portal.api.schemas.cost_report import WindowOut
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import money
 from quotas.costs import savings_rules
 from quotas.costs.rating import RatedUsage
@@ -20,7 +21,7 @@ NAME_HELP = "Empty where it does not apply."
 
 class LayoutOut(serializers.Serializer):
     profile = serializers.CharField(help_text="The slice that would fit if it were offered; empty if none would.")
-    gpus = serializers.CharField(help_text="Stranded now, as parts of GPUs.")
+    gpus = DecimalText(help_text="Stranded now, as parts of GPUs.")
     gpu_count = serializers.IntegerField(help_text="The GPUs on which they are.")
 
 
@@ -40,10 +41,10 @@ class SavingOut(serializers.Serializer):
     allocation = serializers.UUIDField(allow_null=True, help_text="Of what was held without pods.")
     job = serializers.UUIDField(allow_null=True, help_text="Of what a queued Job held without pods.")
     since = serializers.DateTimeField(allow_null=True, help_text="Since when an idle hold has had no pod.")
-    gpu_hours = serializers.CharField(allow_null=True, help_text=f"In the window. {NOT_ROLLED_UP}")
-    unpriced_gpu_hours = serializers.CharField(allow_null=True, help_text=f"{UNPRICED_HELP} {NOT_ROLLED_UP}")
-    cost = serializers.CharField(allow_null=True, help_text=f"In the window. {COST_HELP} Or {NOT_ROLLED_UP}")
-    cost_per_hour = serializers.CharField(
+    gpu_hours = DecimalText(allow_null=True, help_text=f"In the window. {NOT_ROLLED_UP}")
+    unpriced_gpu_hours = DecimalText(allow_null=True, help_text=f"{UNPRICED_HELP} {NOT_ROLLED_UP}")
+    cost = DecimalText(allow_null=True, help_text=f"In the window. {COST_HELP} Or {NOT_ROLLED_UP}")
+    cost_per_hour = DecimalText(
         allow_null=True, help_text="Of idle holds and stranded GPUs, at the prices in force now; null without one."
     )
     layouts = LayoutOut(many=True, help_text="What is stranded now, by the slice that would fit.")
@@ -52,8 +53,8 @@ class SavingOut(serializers.Serializer):
 class SavingTotalOut(serializers.Serializer):
     kind = serializers.ChoiceField(KINDS)
     count = serializers.IntegerField()
-    gpu_hours = serializers.CharField(help_text="Of those whose hours are known.")
-    cost = serializers.CharField(allow_null=True, help_text=COST_HELP)
+    gpu_hours = DecimalText(help_text="Of those whose hours are known.")
+    cost = DecimalText(allow_null=True, help_text=COST_HELP)
 
 
 class SavingPage(Page):

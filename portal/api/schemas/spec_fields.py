@@ -16,6 +16,7 @@ from allocations.domain.documents import FieldInfo, SpecField, fields_of
 from allocations.requests.period import MAX_DURATION
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Table, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
+from portal.api.schemas.decimal_text import DecimalText
 
 MAX_HOURS = MAX_DURATION.days * 24
 MIN_HOURS = Decimal("0.000001")
@@ -68,7 +69,7 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
         return Boolean(**options)
     if options.get("default") == "":
         options = {**options, "allow_blank": True}
-    text = _one_of(field.info.choices) if field.info.choices else Text
+    text = _one_of(field.info.choices) if field.info.choices else _like(field.info) if field.info.pattern else Text
     return text(max_length=field.info.max_length, **options)
 
 
@@ -84,6 +85,11 @@ def _one_of(choices: Sequence[str]) -> type[Text]:
     """Return the class of a text field whose choices are described; the rules of the request check them."""
     described = extend_schema_field({"type": "string", "enum": list(choices)})
     return described(type("Choice", (Text,), {}))
+
+
+def _like(info: FieldInfo) -> type[Text]:
+    """Return the class of a text field whose pattern is described; it may be empty."""
+    return extend_schema_field({"type": "string", "pattern": f"^({info.pattern})?$"})(type("Like", (Text,), {}))
 
 
 @cache
@@ -114,5 +120,6 @@ def _output(field: SpecField, *, with_help: bool) -> serializers.Field:
         int: serializers.IntegerField,
         bool: serializers.BooleanField,
         datetime: serializers.DateTimeField,
+        Decimal: DecimalText,
     }
     return kinds.get(field.type, serializers.CharField)(**options)

@@ -47,6 +47,7 @@ ORDERINGS: Orderings = {
     "project": ("project__slug", "id"),
     "offering": ("offering__key", "id"),
 }
+ID = OpenApiParameter("id_", OpenApiTypes.UUID, OpenApiParameter.PATH)
 FILTERS = [
     *(OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in COLUMNS),
     label_filter.PARAMETER,
@@ -96,28 +97,28 @@ def allocations(request: Request) -> Response:
     return Response(out.listed(row), status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
 
-@extend_schema(responses=out.AllocationOut)
+@extend_schema(parameters=[ID], responses=out.AllocationOut)
 @api_view(["GET"])
 def allocation(request: Request, id_: str) -> Response:
     """Return one allocation with its queue position, devices, cost to date and objects."""
     return Response(out.one(selectors.get(current_user(request), id_)))
 
 
-@extend_schema(responses=page_schema(out.EventOut))
+@extend_schema(parameters=[ID], responses=page_schema(out.EventOut))
 @api_view(["GET"])
 def events(request: Request, id_: str) -> Response:
     """List the events of an allocation, oldest first, each with the object that is its evidence."""
     return page(request, selectors.timeline(selectors.get(current_user(request), id_)), out.events, "id")
 
 
-@extend_schema(responses=out.ManifestsOut)
+@extend_schema(parameters=[ID], responses=out.ManifestsOut)
 @api_view(["GET"])
 def manifests(request: Request, id_: str) -> Response:
     """List the objects of the allocation in the cluster, as the portal applies them."""
     return Response({"results": out.manifests(selectors.get(current_user(request), id_))})
 
 
-@extend_schema(responses={200: out.ConnectionOut, **refusals("wrong_phase")})
+@extend_schema(parameters=[ID], responses={200: out.ConnectionOut, **refusals("wrong_phase")})
 @api_view(["GET"])
 @permission_classes([RequestScope])
 def connect(request: Request, id_: str) -> Response:
@@ -129,7 +130,7 @@ def connect(request: Request, id_: str) -> Response:
     return Response(out.connection(given), headers={"Cache-Control": "no-store"})
 
 
-@extend_schema(request=ReleaseRequest, responses=out.AllocationOut)
+@extend_schema(parameters=[ID], request=ReleaseRequest, responses=out.AllocationOut)
 @api_view(["POST"])
 @releases
 def release(request: Request, id_: str) -> Response:
@@ -142,7 +143,7 @@ def release(request: Request, id_: str) -> Response:
 
 
 @extend_schema(
-    parameters=[KEY],
+    parameters=[ID, KEY],
     request=ExtendRequest,
     responses={200: out.AllocationOut, **refusals("time_invalid", "wrong_phase")},
 )
@@ -155,7 +156,7 @@ def extend(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(request=EmptyBody, responses={200: out.AllocationOut, **refusals("wrong_phase")})
+@extend_schema(parameters=[ID], request=EmptyBody, responses={200: out.AllocationOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
     """Queue an allocation again that needs attention, since its start failed three times."""

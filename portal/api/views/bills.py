@@ -14,6 +14,7 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, List, Text, read
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.core.errors import NotVisible
@@ -30,7 +31,7 @@ class BillOut(serializers.Serializer):
     id = serializers.IntegerField()
     cluster = serializers.CharField()
     month = serializers.CharField(help_text=MONTH_HELP)
-    amount = serializers.CharField(help_text="Decimal.")
+    amount = DecimalText(help_text="Decimal.")
     currency = serializers.CharField()
     source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
     recorded_at = serializers.DateTimeField(help_text="Of several for a month the newest counts.")
@@ -49,7 +50,7 @@ class SharedCostOut(serializers.Serializer):
     name = serializers.CharField()
     cluster = serializers.CharField(allow_null=True, help_text="null: all.")
     month = serializers.CharField(help_text=f"The first. {MONTH_HELP}")
-    amount = serializers.CharField(help_text="Decimal, of a month.")
+    amount = DecimalText(help_text="Decimal, of a month.")
     currency = serializers.CharField()
     split = serializers.ChoiceField(choices=SharedCost.Split.values)
     teams = serializers.ListField(child=serializers.CharField(), help_text="Between which it is split evenly.")

@@ -13,6 +13,7 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.schemas import cost_query
 from portal.api.schemas.cost_report import WindowOut
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import clock
 from quotas.metering import ledger_starts, proofs
 from quotas.metering.balance import Check
@@ -40,17 +41,15 @@ class ProofOut(serializers.Serializer):
     balanced = serializers.BooleanField()
     accounts = serializers.IntegerField(help_text="GPUs, and resources of flavors, that were checked.")
     capacity_recorded_since = serializers.DateTimeField(allow_null=True, help_text="Of the cluster; null: not yet.")
-    capacity_gpu_hours = serializers.CharField(
+    capacity_gpu_hours = DecimalText(
         allow_null=True, help_text=f"The sum of the six parts, if the hour is balanced. {UNKNOWN_HELP}"
     )
-    held = serializers.CharField()
-    unmanaged = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    unavailable = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    stranded = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    idle = serializers.CharField(allow_null=True, help_text=UNKNOWN_HELP)
-    variance = serializers.CharField(
-        allow_null=True, help_text=f"Negative if more is charged than there is. {UNKNOWN_HELP}"
-    )
+    held = DecimalText()
+    unmanaged = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
+    unavailable = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
+    stranded = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
+    idle = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
+    variance = DecimalText(allow_null=True, help_text=f"Negative if more is charged than there is. {UNKNOWN_HELP}")
     failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MAX_FAILURES}.")
     failure_count = serializers.IntegerField()
 

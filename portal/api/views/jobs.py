@@ -22,6 +22,7 @@ from portal.api.http.strict import query_values
 from portal.api.schemas import label_filter
 from portal.api.schemas.allocation_output import QueuePositionOut
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, cost_to_date
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import clock, money
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -31,14 +32,14 @@ STATES = [state.value for state in found.State]
 
 
 class JobCostOut(serializers.Serializer):
-    to_date = serializers.CharField(allow_null=True, help_text=COST_HELP)
-    unpriced_gpu_hours = serializers.CharField(help_text=UNPRICED_HELP)
+    to_date = DecimalText(allow_null=True, help_text=COST_HELP)
+    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
     currency = serializers.CharField()
 
 
 class JobHoursOut(serializers.Serializer):
-    reserved = serializers.CharField(help_text="From admission until Kueue released the quota: what is charged.")
-    used = serializers.CharField(help_text="The part that its pods used.")
+    reserved = DecimalText(help_text="From admission until Kueue released the quota: what is charged.")
+    used = DecimalText(help_text="The part that its pods used.")
 
 
 class JobPodsOut(serializers.Serializer):

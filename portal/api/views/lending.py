@@ -12,6 +12,7 @@ from allocations.queues import lending
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_value
+from portal.api.schemas.decimal_text import DecimalText
 from portal.core import clock, money
 from quotas.costs import windows
 
@@ -22,7 +23,7 @@ class LoanOut(serializers.Serializer):
     lender = serializers.CharField(
         help_text="Slug of the team, or of the department that has the quota; empty if you may not see it."
     )
-    amount = serializers.CharField(help_text="Decimal: units of the pool now, unit-hours in a window.")
+    amount = DecimalText(help_text="Decimal: units of the pool now, unit-hours in a window.")
 
 
 class LendingOut(serializers.Serializer):

@@ -20,6 +20,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Choice, query_values, read
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.limit_fields import QUOTA_HOLDER_KINDS, EffectOut, LimitBody, LimitOut, LimitSpecChange
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
@@ -114,7 +115,7 @@ def limit(request: Request, id_: int) -> Response:
 class PolicyOut(serializers.Serializer):
     holder_kind = serializers.ChoiceField(QUOTA_HOLDER_KINDS)
     holder = serializers.CharField()
-    weight = serializers.CharField(help_text="Decimal.")
+    weight = DecimalText(help_text="Decimal.")
     reclaim = serializers.ChoiceField(Reclaim.values)
     within = serializers.ChoiceField(Within.values)
 

@@ -14,6 +14,7 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, Text, Timestamp, read
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.tenants import access
@@ -39,13 +40,14 @@ class NodeCostOut(serializers.Serializer):
     node = serializers.CharField(allow_null=True)
     valid_from = serializers.DateTimeField()
     per = serializers.ChoiceField(choices=NodeCost.Per.values)
-    per_hour = serializers.CharField(help_text="Decimal.")
+    per_hour = DecimalText(help_text="Decimal.")
     split = serializers.CharField(allow_null=True, help_text=f"{SPLIT_HELP} null: per GPU.")
     currency = serializers.CharField()
     source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
 
 
 class NewNodeCost(Body):
+    exclusive = (("flavor", "node"),)
     flavor = Text(required=False, max_length=63, help_text="All its nodes with this term; else give a node.")
     term = Choice(required=False, choices=TERMS, help_text="With a flavor.")
     cluster = Text(required=False, max_length=63, help_text="With a node.")

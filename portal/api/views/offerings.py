@@ -18,6 +18,7 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import first_page, page_schema, read_page
 from portal.api.http.strict import query_flag, query_value, query_values
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
 from portal.api.schemas.problem_output import refusals
@@ -80,7 +81,7 @@ class OfferingOut(serializers.Serializer):
         help_text="CPU, memory and pods of its node that come with one slice; null until nodes report it, and for a "
         "custom claim, where they depend on its devices.",
     )
-    price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
+    price_per_hour = DecimalText(allow_null=True, help_text="Decimal, of one slice; null without a price.")
     currency = serializers.CharField()
     capacity = CapacityOut()
     mine = MineOut()

@@ -20,6 +20,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, query_value, read
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
 from portal.core.quotation import named
@@ -35,7 +36,7 @@ class PresetOut(serializers.Serializer):
     name = serializers.CharField()
     offering = serializers.CharField(help_text="With count and hours, the body of POST /allocations.")
     count = serializers.IntegerField()
-    hours = serializers.CharField(help_text="Decimal.")
+    hours = DecimalText(help_text="Decimal.")
     position = serializers.IntegerField(help_text="Those with a lower number come first.")
     hidden = serializers.BooleanField(help_text="Not in the list.")
 

@@ -16,6 +16,7 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.core.errors import Invalid
@@ -34,8 +35,8 @@ class PriceOut(serializers.Serializer):
     flavor = serializers.CharField()
     offering = serializers.CharField(allow_null=True, help_text="null: of the flavor's GPUs.")
     valid_from = serializers.DateTimeField()
-    per_gpu_hour = serializers.CharField(allow_null=True, help_text="Decimal; null of an offering.")
-    per_slice_hour = serializers.CharField(
+    per_gpu_hour = DecimalText(allow_null=True, help_text="Decimal; null of an offering.")
+    per_slice_hour = DecimalText(
         allow_null=True, help_text="Decimal, of an offering. null: from then on the price of its flavor."
     )
     currency = serializers.CharField()
@@ -43,6 +44,7 @@ class PriceOut(serializers.Serializer):
 
 
 class NewPrice(Body):
+    exclusive = (("flavor", "offering"),)
     flavor = Text(required=False, max_length=63)
     offering = Text(required=False, max_length=127, help_text="Instead of flavor: its list price, for each slice.")
     per_gpu_hour = Amount(required=False, max_digits=20, decimal_places=DECIMALS, help_text="Of a flavor.")
@@ -65,8 +67,8 @@ class PublicPriceOut(serializers.Serializer):
     gpus = serializers.IntegerField()
     region = serializers.CharField(allow_blank=True, help_text="Empty: not stated.")
     term = serializers.ChoiceField(choices=[term.value for term in Term])
-    per_node_hour = serializers.CharField(help_text="Decimal.")
-    per_gpu_hour = serializers.CharField(help_text="Decimal: the same for each of its GPUs.")
+    per_node_hour = DecimalText(help_text="Decimal.")
+    per_gpu_hour = DecimalText(help_text="Decimal: the same for each of its GPUs.")
     currency = serializers.CharField()
     as_of = serializers.DateField(help_text="The day on which the provider asked this.")
     source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option

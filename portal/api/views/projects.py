@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
@@ -23,6 +23,7 @@ from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
 from portal.api.schemas.allocation_input import EmptyBody
 from portal.api.schemas.cost_output import amount
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import SLUG_HELP, TEAM
 from portal.core.errors import Invalid
@@ -75,6 +76,11 @@ class ObjectLimits(Table):
     child = Integer(allow_null=True)
 
 
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": limits.CONFIG_KIB_MAX})
+class ConfigSize(Integer):
+    """A size whose bounds are described; the service checks them."""
+
+
 class NewProject(Body):
     slug = Text(max_length=40, help_text=SLUG_HELP)
     name = Text(max_length=100)
@@ -86,7 +92,7 @@ class NewProject(Body):
     exposure = Choice(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
     admin_access = Boolean(default=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
-    config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
+    config_size_kib = ConfigSize(required=False, help_text=CONFIG_SIZE)
 
 
 class ProjectChange(Update):
@@ -101,7 +107,7 @@ class ProjectChange(Update):
     exposure = Choice(Exposure.choices, required=False, help_text=EXPOSURE)
     admin_access = Boolean(required=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
-    config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
+    config_size_kib = ConfigSize(required=False, help_text=CONFIG_SIZE)
 
 
 class Move(Body):
@@ -130,7 +136,7 @@ class EndsOut(serializers.Serializer):
     archived_at = serializers.DateTimeField(allow_null=True)
     allocations = EndingOut(many=True)
     jobs = serializers.ListField(child=serializers.CharField(), help_text="Tenants' own queued Jobs.")
-    cost_per_hour = serializers.CharField(
+    cost_per_hour = DecimalText(
         allow_null=True, help_text="Decimal: what the held allocations cost now; null if none of them has a price."
     )
     unpriced_allocations = serializers.IntegerField(help_text="Held allocations without a price.")

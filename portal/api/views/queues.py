@@ -17,6 +17,7 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_schema
 from portal.api.http.strict import query_whole
 from portal.api.schemas.allocation_output import PHASES
+from portal.api.schemas.decimal_text import DecimalText
 from portal.api.views.jobs import STATES as JOB_STATES
 from portal.api.views.lending import document
 from portal.tenants import access
@@ -58,8 +59,8 @@ class PendingOut(QueueEntryOut):
 
 class SideOut(serializers.Serializer):
     pool = serializers.CharField()
-    borrowed = serializers.CharField()
-    lent = serializers.CharField()
+    borrowed = DecimalText()
+    lent = DecimalText()
 
 
 class QueueOut(serializers.Serializer):
