@@ -1,7 +1,7 @@
 """The limits that a request exceeds, and alternatives, as links that fill the form."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from allocations.domain.allocation_spec import LABELLED
 from allocations.requests.preview import Preview
+from frontend.base_form import of_claim
 from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
 from frontend.presenters.phases import PhaseBadge
@@ -44,7 +45,13 @@ class Chip:
 
 
 def violations(found: Iterable[Violation]) -> list[ShownViolation]:
-    return [ShownViolation(SUBJECTS.get(one.dimension.partition(":")[0], one.dimension), one) for one in found]
+    return [_shown(one) for one in found]
+
+
+def _shown(one: Violation) -> ShownViolation:
+    detail, hint = of_claim(one.detail, one.hint)
+    who = SUBJECTS.get(one.dimension.partition(":")[0], one.dimension)
+    return ShownViolation(who, replace(one, detail=detail, hint=hint))
 
 
 def spread_chip(seen: Preview, form: Mapping[str, Any]) -> Chip:
