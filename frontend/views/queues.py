@@ -92,6 +92,7 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),
         "cost": cost(charge, costs.currency()),
+        "is_priced": charge.cost is not None,
         "is_final": found.state in jobs.ENDED,
     }
     return show(request, "frontend/job.html", context, partial="rows")
