@@ -13,14 +13,14 @@ from quotas.limits.tree import Quota
 
 def _amount(label: str, *, required: bool) -> forms.IntegerField:
     attributes = {"inputmode": "numeric", "autocomplete": "off"}
-    attributes |= {} if required else {"placeholder": "none"}
+    attributes |= {} if required else {"placeholder": "unlimited"}
     widget = forms.NumberInput(attrs=attributes)
     return forms.IntegerField(label=label, min_value=0, max_value=MAX_UNITS, widget=widget, required=required)
 
 
 class CellForm(Form):
-    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is none. A department at the
-    top of the organization has a guaranteed quota alone.
+    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is unlimited. A department at
+    the top of the organization has a guaranteed quota alone.
     """
 
     nominal = _amount("Guaranteed", required=True)

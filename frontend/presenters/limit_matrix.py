@@ -129,7 +129,7 @@ def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:
     if isinstance(row.holder, Team):
         amounts.append(Amount("Borrowed", text(found.borrowed), _bound(quota.borrowing)))
     elif not row.stands_alone:
-        amounts.append(Amount("Borrowing limit", _or_none(quota.borrowing)))
+        amounts.append(Amount("Borrowing limit", _or_unlimited(quota.borrowing)))
     return [*amounts, Amount("Lent", text(found.lent), "" if row.stands_alone else _bound(quota.lending))]
 
 
@@ -161,14 +161,14 @@ def _differences(before: LimitSpec, after: LimitSpec, holder: object) -> list[Am
     if isinstance(holder, Department | Team):
         labels |= {"borrowing": "Borrowing limit", "lending": "Lending limit"}
     return [
-        Amount(label, f"{_or_none(getattr(before, name))} → {_or_none(getattr(after, name))}")
+        Amount(label, f"{_or_unlimited(getattr(before, name))} → {_or_unlimited(getattr(after, name))}")
         for name, label in labels.items()
         if getattr(before, name) != getattr(after, name)
     ]
 
 
-def _or_none(amount: int | None) -> str:
-    return "none" if amount is None else str(amount)
+def _or_unlimited(amount: int | None) -> str:
+    return "unlimited" if amount is None else str(amount)
 
 
 def affected(preview: ChangesPreview) -> list[Allocation]:
