@@ -156,9 +156,9 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         seen = preview_request(request.user, spec)
     except Invalid as problem:
         words = (f"{field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
-        return EMPTY_SUMMARY | {"unclear": " ".join(words)}
+        return EMPTY_SUMMARY | {"unclear": refusals.in_words(" ".join(words))}
     except (Forbidden, Refused) as problem:
-        return EMPTY_SUMMARY | {"unclear": " ".join(of_claim(problem.detail, problem.hint))}
+        return EMPTY_SUMMARY | {"unclear": refusals.in_words(" ".join(of_claim(problem.detail, problem.hint)))}
     return EMPTY_SUMMARY | _with_spread(request, seen, spec, values, _summary(seen, spec, values))
 
 
@@ -227,7 +227,7 @@ def _refusal(problem: Refused, values: QueryDict, chips: list[refusals.Chip]) ->
     """
     return {
         "refusal": problem,
-        "refusal_words": " ".join(of_claim(problem.detail, problem.hint)),
+        "refusal_words": refusals.in_words(" ".join(of_claim(problem.detail, problem.hint))),
         "refusal_violations": refusals.violations(problem.violations),
         "refusal_chips": chips or refusals.chips(problem.alternatives, values, costs.currency()),
         "violations": [],

@@ -352,7 +352,7 @@ def test_what_fits_on_no_nodes_together_is_not_offered_on_several(cut_on_demand,
 def test_constraints_that_exclude_each_other_are_said_to(cut_on_demand, browser):
     query = {"offering": "h100/mig-1g.10gb", "count": "2", "constraints": ["distinct_gpus", "same_gpu"]}
     part = text(browser.get("/request/preview", {"project": "vision-train", "length": "8", **query}, headers=HTMX))
-    assert "same_gpu and distinct_gpus exclude each other" in part
+    assert "“All on one GPU” and “Each on a separate GPU” exclude each other" in part
 
 
 def test_slices_of_a_flavor_are_listed_the_largest_first(cut_on_demand, browser):
