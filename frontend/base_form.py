@@ -9,6 +9,10 @@ from django.utils.safestring import SafeString
 
 from portal.core.errors import Problem
 
+ITEM = re.compile(r"(ies|s)?\[(\d+)\]$")
+"""The end of ``requests[0]`` or ``capacities[1]``: the plural, and the place in the list."""
+UNNAMED = re.compile(r"\bslice-(\d+)\b")
+
 
 class Renderer(DjangoTemplates):
     """Renders every field alike: label, help, errors, and the input tied to them."""
@@ -55,6 +59,16 @@ def field_label(field: str) -> str:
     if not field.startswith("claim."):
         return ""
     parts = field.removeprefix("claim.").split(".")
-    said = [re.sub(r"\[(\d+)\]$", lambda match: f" {int(match[1]) + 1}", part) for part in parts]
-    said[0] = re.sub(r"^requests (\d+)$", r"request \1", said[0])
-    return f"{', '.join(said).capitalize()}: "
+    said = [ITEM.sub(lambda found: f"{'y' if found[1] == 'ies' else ''} {int(found[2]) + 1}", part) for part in parts]
+    return f"{', '.join(said).capitalize().replace('_', ' ')}: "
+
+
+def of_claim(detail: str, hint: str) -> tuple[str, str]:
+    """Return both sentences of a refusal in the words of the form, if the first begins with the path of a part of a
+    claim; else as they are. Requests have no name of their own on the form.
+    """
+    path, _, rest = detail.partition(": ")
+    if not rest or not (label := field_label(path)):
+        return detail, hint
+    found = [UNNAMED.sub(lambda one: f"request {int(one[1]) + 1}", words) for words in (f"{label}{rest}", hint)]
+    return found[0], found[1]

@@ -13,13 +13,13 @@ from quotas.limits.tree import ZERO_QUOTA, Quota
 
 def _amount(label: str, *, required: bool) -> forms.IntegerField:
     attributes = {"inputmode": "numeric", "autocomplete": "off"}
-    attributes |= {} if required else {"placeholder": "none"}
+    attributes |= {} if required else {"placeholder": "unlimited"}
     widget = forms.NumberInput(attrs=attributes)
     return forms.IntegerField(label=label, min_value=0, max_value=MAX_UNITS, widget=widget, required=required)
 
 
 class CellForm(Form):
-    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is none, and without a
+    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is unlimited, and without a
     guaranteed quota there stays none where none was. A department at the top of the organization has a guaranteed quota
     alone.
     """

@@ -14,6 +14,7 @@ from frontend.views import (
     costs_forecast,
     costs_views,
     docs,
+    favicon,
     flavors,
     fleet,
     home,
@@ -40,6 +41,7 @@ from frontend.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("favicon.ico", favicon.favicon),
     path("request", request_form.request_form, name="request"),
     path("request/preview", request_form.preview, name="preview"),
     path("allocations", allocations.index, name="allocations"),

@@ -20,7 +20,8 @@ def problem(value: Any, type_: str) -> str:
         return "" if isinstance(value, bool) else "Give true or false."
     if type_ == "int":
         is_int = isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64
-        return "" if is_int else "Give a whole number, as a JSON number."
+        is_quoted = isinstance(value, str) and value.lstrip("-").isdecimal()
+        return "" if is_int else f"Give a whole number{', as a JSON number' if is_quoted else ''}."
     if not isinstance(value, str):
         return "Give a string."
     if type_ == "quantity":

@@ -115,6 +115,11 @@ def deployment_yaml(row: Allocation) -> str:
     return f"{DEPLOYMENT_HEAD}{to_yaml(example_jobs.deployment(spec_of_row.resolved_spec(row)))}"
 
 
+def label_line(row: Allocation) -> str:
+    """Return the label that gives a pod its slices, as a line of YAML."""
+    return to_yaml({names.ALLOCATION: row.name}).strip()
+
+
 def kubectl(row: Allocation) -> str:
     """Return the shell commands that create the example pod, use it and delete it."""
     return commands("pod", names.example(row.name), "pod.yaml")

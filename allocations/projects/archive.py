@@ -92,7 +92,9 @@ def unarchive(user: User, project: Project) -> None:
         if project.archived_at is not None and (ending := _live(project).count()):
             raise Refused(
                 "wrong_phase",
-                f"{ending} allocations of {project.slug} are still ending.",
+                f"{ending} allocations of {project.slug} are still ending."
+                if ending > 1
+                else f"An allocation of {project.slug} is still ending.",
                 "Try again when they have ended.",
             )
         structure.unarchive_project(project, actor=user.username)

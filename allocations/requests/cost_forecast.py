@@ -134,7 +134,9 @@ def in_window(window: Window, where: Filter, now: datetime, calendar: Calendar =
     is_complete = not (known.rated + whole).unpriced_gpu_hours and not forecast.unpriced(known.days, remaining)
     unknown = None
     if found is None:
-        unknown = f"unknown: {len(known.days)} days of history, {MIN_DAYS} are needed"
+        unknown = (
+            f"unknown: {len(known.days)} day{'' if len(known.days) == 1 else 's'} of history, {MIN_DAYS} are needed"
+        )
     elif not is_complete and not any(part.prices for part in remaining) and (known.rated + whole).cost is None:
         found, unknown = None, "unknown: nothing that was used has a price"
     elif None in (*added.until_now, added.rest):

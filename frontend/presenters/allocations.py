@@ -257,7 +257,7 @@ def event(transition: Transition, ended: PhaseBadge) -> Event:
         reason=transition.reason,
         message=transition.message,
         actor=transition.actor,
-        evidence=f"{evidence['kind']} {evidence['name']}" + (f" at revision {revision}" if revision else "")
+        evidence=f"{evidence['kind']} {evidence['name']}" + (f", resource version {revision}" if revision else "")
         if evidence.get("kind") and evidence.get("name")
         else "",
     )

@@ -49,6 +49,8 @@ def forecast_range(low: str, total: str, high: str, currency: str) -> str:
     which then says nothing of the other side (ADR 42).
     """
     least, middle, most = (round(Decimal(amount), 2) for amount in (low, total, high))
+    if least == most:
+        return f"80 % range: within 0.01 {currency}"
     if least == middle < most:
         return f"Probably more: up to {most} {currency}"
     if least < middle == most:

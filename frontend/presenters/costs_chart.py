@@ -147,4 +147,6 @@ def _trend(amounts: Sequence[Decimal]) -> Trend:
         f"{round(place * width)},{round((high - amount) / span * (HEIGHT - 2)) + 1}"
         for place, amount in enumerate(amounts)
     )
-    return Trend(" ".join(points), f"from {min(amounts):.2f} to {max(amounts):.2f}, last {amounts[-1]:.2f}")
+    words = [f"{amount:.2f}" for amount in (min(amounts), max(amounts), amounts[-1])]
+    is_even = len(set(words)) == 1
+    return Trend(" ".join(points), f"{words[0]} all the time" if is_even else "from {} to {}, last {}".format(*words))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.http import QueryDict
@@ -130,8 +130,8 @@ def fields(address: CostsAddress, given: QueryDict, *, sees_all: bool, default_i
 
 
 def days(start: datetime, end: datetime) -> dict[str, str]:
-    """Return the first and the last day of a window, of the calendar whose times these are."""
-    return {"first": f"{start:%Y-%m-%d}", "last": f"{max(start, end - ONE_DAY):%Y-%m-%d}"}
+    """Return the first and the last day of a window, of the calendar whose times these are. Its end is not in it."""
+    return {"first": f"{start:%Y-%m-%d}", "last": f"{end - timedelta.resolution:%Y-%m-%d}"}
 
 
 def _windows(window: str) -> dict[str, str]:

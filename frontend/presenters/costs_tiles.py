@@ -40,7 +40,9 @@ def tiles(found: Costs, unit: str, *, changes: str, forecast: str, shows_idle: b
 
 def _period(found: Costs, unit: str) -> Tile:
     figure = missing(found.rows) if found.total is None else f"{Decimal(found.total):.2f} {unit}"
-    note = f"{Decimal(found.gpu_hours):.2f} GPU-hours. {parts_of_total(found)}".strip()
+    note = " ".join(
+        filter(None, [f"{Decimal(found.gpu_hours):.2f} GPU-hours.", parts_of_total(found), unrecorded(found)])
+    )
     return Tile("period", "This period", figure, found.total or "", note)
 
 
@@ -54,6 +56,12 @@ def parts_of_total(found: Costs) -> str:
     gpus = round(Decimal(found.total), PLACES) - sum(amount for amount, _ in parts)
     named = [f"{gpus:.2f} of GPUs", *(f"{amount:.2f} {word}" for amount, word in parts if amount)]
     return f"{' + '.join(named)}." if len(named) > 1 else ""
+
+
+def unrecorded(found: Costs) -> str:
+    """Return since when the period is recorded, if that is not from its start on; else empty."""
+    since = found.previous.unrecorded_until if found.previous else None
+    return f"Recorded only since {time_zone.words(since)}." if since and since > found.window.start else ""
 
 
 def _change(found: Costs, unit: str, changes: str) -> Tile:

@@ -1,6 +1,6 @@
 """Nodes and their GPUs as tiles, each with the colour and pattern of the team that uses it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import quote
@@ -68,11 +68,12 @@ class TileGroup:
 
 @dataclass(frozen=True)
 class NodeTiles:
-    """``flavor`` is empty if the node is not offered."""
+    """``flavor`` is empty if the node is not offered. ``held`` is what allocations hold of the flavor as a count."""
 
     row: FleetNode
     name: str
     flavor: str
+    held: str
     url: str
     groups: Sequence[TileGroup]
     problem: str
@@ -100,12 +101,13 @@ class ConditionLine:
     is_good: bool
 
 
-def tiles(found: Iterable[FleetNode], teams: Sequence[str]) -> Fleet:
-    """Return the nodes as tiles, and the swatches of the teams on them. ``teams`` are the slugs of all, the
-    oldest first, so that a new one changes no colour.
+def tiles(found: Iterable[FleetNode], teams: Iterable[tuple[str, int]], held: Mapping[str, Mapping[str, int]]) -> Fleet:
+    """Return the nodes as tiles, and the swatches of the teams on them. ``teams`` are the slugs of all, each with a
+    number that it keeps, so that neither a new team nor one that is deleted changes the colour of another. ``held`` are
+    the slices that are held as a count, by flavor and offering.
     """
-    swatches = {team: _swatch(team, number) for number, team in enumerate(teams)}
-    nodes = [_node(one, swatches) for one in found]
+    swatches = {team: _swatch(team, number) for team, number in teams}
+    nodes = [_node(one, swatches, held) for one in found]
     groups = (group for node in nodes for group in node.groups)
     used = {part.fill for group in groups for tile in group.tiles for part in tile.parts}
     return Fleet(nodes, [one for one in swatches.values() if one.key in used and _is_shown(one, nodes)])
@@ -164,14 +166,15 @@ def _uses(found: FleetNode) -> Iterator[DeviceUse]:
         yield from resource.uses
 
 
-def _node(found: FleetNode, swatches: dict[str, Swatch]) -> NodeTiles:
+def _node(found: FleetNode, swatches: dict[str, Swatch], held: Mapping[str, Mapping[str, int]]) -> NodeTiles:
     row = found.row
     url = node_url(row.cluster_id, row.name)
     named = TileGroup([_gpu(url, gpu, swatches, is_usable=row.ready) for gpu in found.gpus])
     counted = [_resource(url, resource, swatches, is_usable=row.ready) for resource in found.resources]
     flavor = row.flavor.name if row.flavor else ""
     groups = [group for group in (named, *counted) if group.tiles]
-    return NodeTiles(found, row.name, flavor, url, groups, problem(found))
+    words = ", ".join(f"{count} × {offering}" for offering, count in held.get(flavor, {}).items())
+    return NodeTiles(found, row.name, flavor, words, url, groups, problem(found))
 
 
 def _gpu(url: str, gpu: NodeGpu, swatches: dict[str, Swatch], *, is_usable: bool) -> Tile:

@@ -130,7 +130,7 @@ def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:
     if isinstance(row.holder, Team):
         amounts.append(Amount("Borrowed", text(found.borrowed), _bound(quota.borrowing)))
     elif not row.stands_alone:
-        amounts.append(Amount("Borrowing limit", _or_none(quota.borrowing)))
+        amounts.append(Amount("Borrowing limit", _or_unlimited(quota.borrowing)))
     return [*amounts, Amount("Lent", text(found.lent), "" if row.stands_alone else _bound(quota.lending))]
 
 
@@ -161,16 +161,16 @@ def _differences(before: LimitSpec | None, after: LimitSpec, holder: object) -> 
     labels = {"nominal": "Guaranteed"}
     if isinstance(holder, Department | Team):
         labels |= {"borrowing": "Borrowing limit", "lending": "Lending limit"}
-    old = vars(before) if before else {**vars(LimitSpec(0)), "nominal": None}
+    unset = LimitSpec(0)
     return [
-        Amount(label, f"{_or_none(old[name])} → {_or_none(getattr(after, name))}")
+        Amount(label, f"{_or_unlimited(getattr(before, name)) if before else 'none'} → {_or_unlimited(amount)}")
         for name, label in labels.items()
-        if old[name] != getattr(after, name)
+        if (amount := getattr(after, name)) != getattr(before or unset, name) or (before is None and name == "nominal")
     ]
 
 
-def _or_none(amount: int | None) -> str:
-    return "none" if amount is None else str(amount)
+def _or_unlimited(amount: int | None) -> str:
+    return "unlimited" if amount is None else str(amount)
 
 
 def affected(preview: ChangesPreview) -> list[Allocation]:

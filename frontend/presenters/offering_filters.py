@@ -68,7 +68,7 @@ def _fields(choices: Iterable[FlavorChoice], values: Mapping[str, str], currency
     options = {
         "model": ("Model", [(one, one) for one in dict.fromkeys(choice.product for choice in choices)]),
         "memory": ("Memory", [(str(gib), f"At least {gib} GiB") for gib in memory]),
-        "kind": ("Kind of slice", [(kind.value, words) for kind, words in KINDS.items() if kind in kinds]),
+        "kind": ("Kind", [(kind.value, words) for kind, words in KINDS.items() if kind in kinds]),
         "price": ("Price", [(p, f"Up to {p} {currency} per hour") for p in PRICES if Fraction(p) < dearest]),
     }
     return [

@@ -170,7 +170,7 @@ def pool_use(team: Team, availability: Availability, pool: Pool) -> PoolUse:
     queue = queue_names.cluster_queue(team.slug)
     used = availability.quotas.units_by_queue(pool).get(queue, Fraction(0))
     limit = availability.quotas.quotas.quota(queue, pool.key).nominal
-    meter = min(100, round(100 * used / limit)) if limit else 0
+    meter = min(100, round(100 * used / limit)) if limit else 100 if used else 0
     return PoolUse(pool.key, used, text(used), limit, unit(pool), meter)
 
 

@@ -1,7 +1,8 @@
 """The limits that a request exceeds, and alternatives, as links that fill the form."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -13,13 +14,23 @@ from django.utils import timezone
 
 from allocations.domain.allocation_spec import LABELLED
 from allocations.requests.preview import Preview
-from frontend.forms import MINUTE
+from frontend.base_form import of_claim
+from frontend.forms import CONSTRAINT_LABELS, MINUTE
 from frontend.presenters import amounts, phases
 from frontend.presenters.phases import PhaseBadge
 from portal.core.errors import Violation
 
 KEPT = ("project", *(each.name for each in LABELLED), "name", "priority", "spread")
 """Fields that an alternative leaves as they are."""
+SPREAD = "“Slices may be on several nodes”"
+OF_REST = (
+    (re.compile(r"(; GET /\S+ lists them| \(path dra in GET /offerings\))"), ""),
+    (re.compile(r"GET /offerings lists what is\."), "Choose one that is listed."),
+    (re.compile(r"\bset constraints\.spread\b"), f"tick {SPREAD}"),
+    (re.compile(r"\bleave spread\b"), f"leave {SPREAD}"),
+    *((re.compile(rf"\b(constraints\.)?{name}\b"), f"“{label}”") for name, label in CONSTRAINT_LABELS.items()),
+)
+"""What refusals name as REST does, and how the form calls it."""
 SUBJECTS = {"team": "your team", "project": "the project", "member": "you", "capacity": "the fleet", "node": "a node"}
 
 
@@ -44,7 +55,20 @@ class Chip:
 
 
 def violations(found: Iterable[Violation]) -> list[ShownViolation]:
-    return [ShownViolation(SUBJECTS.get(one.dimension.partition(":")[0], one.dimension), one) for one in found]
+    return [_shown(one) for one in found]
+
+
+def in_words(sentence: str) -> str:
+    """Return a sentence of a refusal in the words of the form."""
+    for pattern, words in OF_REST:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+def _shown(one: Violation) -> ShownViolation:
+    detail, hint = map(in_words, of_claim(one.detail, one.hint))
+    who = SUBJECTS.get(one.dimension.partition(":")[0], one.dimension)
+    return ShownViolation(who, replace(one, detail=detail, hint=hint))
 
 
 def spread_chip(seen: Preview, form: Mapping[str, Any]) -> Chip:

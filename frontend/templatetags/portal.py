@@ -46,6 +46,12 @@ def options(values: Iterable[tuple[str, str]], chosen: str) -> SafeString:
 
 
 @register.simple_tag
+def numbers(first: int, last: int) -> str:
+    """Return ``26 to 50``; ``26`` if that is all."""
+    return f"{first} to {last}" if first < last else str(first)
+
+
+@register.simple_tag
 def moment(at: datetime | None, style: str = "minute") -> SafeString | str:
     """Return a time in the reader's zone, which its title names. ``style`` is ``minute`` or ``second``."""
     return "–" if at is None else _time(at, seconds=style == "second")

@@ -5,12 +5,13 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
+from django.db.models.lookups import IsNull
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from allocations.connect.connection import USABLE, connect
+from allocations.connect.connection import USABLE, connect, label_line
 from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
@@ -42,7 +43,9 @@ PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
 @require_safe
 @essential_page
 def index(request: PageRequest) -> HttpResponse:
-    """List the allocations the person may see, newest first, with the filters of the address."""
+    """List the allocations the person may see with the filters of the address: what has not ended, then what has, each
+    the newest first.
+    """
     rows, filters = _filtered(request)
     found = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     shown = list(found.object_list)
@@ -67,7 +70,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
     filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "label", "mine")}
-    rows = selectors.listed(request.user)
+    rows = selectors.listed(request.user).order_by(IsNull(F("ended_at"), False), "-created_at", "-id")
     if filters["project"]:
         rows = rows.filter(project__slug=filters["project"])
     if filters["phase"]:
@@ -120,7 +123,7 @@ def _gpu(request: PageRequest, row: Allocation) -> Card:
 
 def _use(card: Card) -> dict[str, Any]:
     """Return the examples with their shell commands, once the slices are held."""
-    return {"examples": examples(card.row) if card.can_connect else []}
+    return {"examples": examples(card.row) if card.can_connect else [], "label_line": label_line(card.row)}
 
 
 def _waiting(row: Allocation) -> Waiting | None:
@@ -140,6 +143,7 @@ def pods(request: PageRequest, id_: UUID) -> HttpResponse:
         "pods": pod_lines(found, events or {}),
         "has_events": events is not None,
         "is_held": row.phase in USABLE,
+        "label_line": label_line(row),
     }
     return show(request, "frontend/pods.html", context, partial="part")
 

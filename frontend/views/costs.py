@@ -156,6 +156,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         "chips": costs_filters.chips(where, address),
         "unfiltered": address.page(filter=""),
         "suggestions": costs_row_values.suggestions(found.rows),
+        "unrecorded": costs_tiles.unrecorded(found),
         "is_mine": is_mine,
         "mine": mine,
         "days": costs_form.days(window.start.astimezone(calendar.zone), window.end.astimezone(calendar.zone)),

@@ -34,8 +34,9 @@ def fleet(request: PageRequest) -> HttpResponse:
     if given["state"] == NOT_OFFERED:
         rows = rows.filter(flavor=None)
     found = paged(request, rows, "page", PAGE_SIZE)
-    teams = list(Team.objects.order_by("pk").values_list("slug", flat=True))
-    drawn = shown.tiles(fleet_nodes.with_gpus(request.user, list(found)), teams)
+    teams = Team.objects.order_by("pk").values_list("slug", "pk")
+    held = fleet_nodes.held_as_count(request.user)
+    drawn = shown.tiles(fleet_nodes.with_gpus(request.user, list(found)), teams, held)
     current = digest_of(drawn, found.of)
     if same := unchanged(request, current):
         return same

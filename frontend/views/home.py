@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
+from django_htmx.http import trigger_client_event
 
 from allocations.capacity.fleet import Fleet, fleet
 from allocations.capacity.headroom import Availability
@@ -62,7 +63,9 @@ Section = Callable[[Reader], dict[str, Any]]
 @require_safe
 @essential_page
 def home(request: PageRequest) -> HttpResponse:
-    """Show the page, or for htmx the person's rows, or one section of the person's roles (``part``)."""
+    """Show the page, or for htmx the person's rows, or one section of the person's roles (``part``). Once other
+    allocations run than before (``held``), the page loads their cost anew.
+    """
     reader = Reader(request.user)
     sections = _sections(reader)
     if request.htmx and (part := request.GET.get("part")):
@@ -73,14 +76,18 @@ def home(request: PageRequest) -> HttpResponse:
     if same := unchanged(request, current):
         return same
     found = cards_of(request.user, rows)
+    running = [card for card in found if card.is_running]
+    can_request = any(one.role in (Role.MEMBER, Role.LEAD) for one in reader.memberships)
     context = {
-        "running": [card for card in found if card.is_running],
+        "running": running,
+        "held": digest_of([card.id for card in running]),
         "waiting": [card for card in found if not card.is_running],
         "version": current,
         "is_member": bool(reader.memberships),
+        "can_request": can_request,
         "is_home": bool(sections),
         "is_new": not rows and not selectors.listed(request.user).filter(requested_by=request.user).exists(),
-        "who_to_ask": [] if reader.memberships else who_to_ask(request.user),
+        "who_to_ask": [] if can_request else who_to_ask(request.user),
     }
     if not request.htmx:
         context |= {
@@ -88,7 +95,9 @@ def home(request: PageRequest) -> HttpResponse:
             "invitations": reader.invitations,
             "sections": [_shown(name, section(reader)) for name, section in sections.items()],
         }
-    return show(request, "frontend/home.html", context, partial="rows")
+    response = show(request, "frontend/home.html", context, partial="rows")
+    has_changed = request.htmx and request.GET.get("held") != context["held"]
+    return trigger_client_event(response, "rows-changed", after="settle") if has_changed else response
 
 
 def _part(request: PageRequest, name: str, sections: Mapping[str, Section], reader: Reader) -> HttpResponse:

@@ -12,7 +12,7 @@ from allocations.queues import job_refusals, jobs, lending
 from allocations.queues import queue as team_queue
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
-from frontend.presenters.amounts import cost, hours
+from frontend.presenters.amounts import cost, some_hours
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -89,9 +89,10 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "place": team_queue.position(found),
         "refusals": job_refusals.of_job(found),
         "labels": str(Labels.from_json(found.labels)),
-        "reserved": hours(charge.reserved),
-        "used": hours(charge.used),
+        "reserved": some_hours(charge.reserved),
+        "used": some_hours(charge.used),
         "cost": cost(charge, costs.currency()),
+        "is_priced": charge.cost is not None,
         "is_final": found.state in jobs.ENDED,
     }
     return show(request, "frontend/job.html", context, partial="rows")

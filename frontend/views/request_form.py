@@ -21,7 +21,7 @@ from allocations.models import Allocation
 from allocations.requests import forecast, selectors, services
 from allocations.requests.preview import Preview, preview_request
 from frontend import claim_form, form_idempotency
-from frontend.base_form import field_label
+from frontend.base_form import field_label, of_claim
 from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
@@ -139,7 +139,7 @@ def _page(
         context["claim_places"] = ",".join(f"#claim-{choice.name}" for choice in listed if choice.has_claim)
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
-    context |= _refusal(refused, values) if refused else {"refusal": None}
+    context |= _refusal(refused, values, context["chips"]) if refused else {"refusal": None}
     context["key"] = values.get("key") or form_idempotency.new_key()
     return show(request, "frontend/request_form.html", context, status=status)
 
@@ -156,9 +156,9 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         seen = preview_request(request.user, spec)
     except Invalid as problem:
         words = (f"{field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
-        return EMPTY_SUMMARY | {"unclear": " ".join(words)}
+        return EMPTY_SUMMARY | {"unclear": refusals.in_words(" ".join(words))}
     except (Forbidden, Refused) as problem:
-        return EMPTY_SUMMARY | {"unclear": f"{problem.detail} {problem.hint}"}
+        return EMPTY_SUMMARY | {"unclear": refusals.in_words(" ".join(of_claim(problem.detail, problem.hint)))}
     return EMPTY_SUMMARY | _with_spread(request, seen, spec, values, _summary(seen, spec, values))
 
 
@@ -178,6 +178,8 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
 def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:
     hours = spec.hours if spec.hours is not None else 0
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
+    words = claims.slices(seen.offering, spec.count, spec.claim)
+    verdict = f"{phases.FITS[seen.fits].word}: " if seen.fits == "never" else ""
     return {
         "seen": seen,
         "badge": phases.FITS["later" if seen.period.starts_at and seen.fits != "never" else seen.fits],
@@ -187,8 +189,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
         "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "violations": refusals.violations(seen.violations),
         "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
-        "chosen_words": f"{claims.slices(seen.offering, spec.count, spec.claim)}, {amounts.hours(Fraction(hours))} h, "
-        f"{spec.project}",
+        "chosen_words": f"{verdict}{words}, {amounts.hours(Fraction(hours))} h, {spec.project}",
         "curl": as_curl(spec),
         **_claim_summary(seen),
     }
@@ -220,12 +221,15 @@ def _claim_summary(seen: Preview) -> dict[str, Any]:
     }
 
 
-def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
-    """Return the context of the panel above the form, which names the exceeded limits."""
+def _refusal(problem: Refused, values: QueryDict, chips: list[refusals.Chip]) -> dict[str, Any]:
+    """Return the context of the panel above the form, which names the exceeded limits. It has the alternatives of the
+    preview, ``chips``, if there are any.
+    """
     return {
         "refusal": problem,
+        "refusal_words": refusals.in_words(" ".join(of_claim(problem.detail, problem.hint))),
         "refusal_violations": refusals.violations(problem.violations),
-        "refusal_chips": refusals.chips(problem.alternatives, values, costs.currency()),
+        "refusal_chips": chips or refusals.chips(problem.alternatives, values, costs.currency()),
         "violations": [],
         "chips": [],
     }

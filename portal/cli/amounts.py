@@ -5,17 +5,19 @@ from typing import Any
 
 from portal.cli import times
 
-NOT_PRICED = "not priced"
+NOT_PRICED, NOT_KNOWN = "not priced", "not known"
 
 
-def money(amount: str | None, currency: str) -> str:
-    """Return ``2.2000 EUR``, or that it is not priced."""
-    return NOT_PRICED if amount is None else f"{amount} {currency}"
+def money(amount: str | None, currency: str, *, is_priced: bool = False) -> str:
+    """Return ``2.2000 EUR``; without an amount that it is not known, or, unless it `is_priced`, not priced."""
+    if amount is None:
+        return NOT_KNOWN if is_priced else NOT_PRICED
+    return f"{amount} {currency}"
 
 
-def cost(amount: str | None, currency: str, unpriced: str, until: str = "") -> str:
-    """Return ``2.2000 EUR``, with what it leaves out if only a part has a price; ``until`` follows the amount."""
-    printed = money(amount, currency) + until
+def cost(amount: str | None, currency: str, unpriced: str, until: str = "", *, is_priced: bool = False) -> str:
+    """Return what `money` does, with what it leaves out if only a part has a price; ``until`` follows the amount."""
+    printed = money(amount, currency, is_priced=is_priced) + until
     return printed if amount is None or not Decimal(unpriced) else f"{printed}, {left_out(unpriced)}"
 
 

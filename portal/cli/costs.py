@@ -87,8 +87,8 @@ def _text(found: dict[str, Any], key: str, rate: str, *, has_steps: bool) -> str
             *([moment(row["window"]["start"])] if has_steps else []),
             row["name"],
             row["gpu_hours"],
-            amounts.cost(row["total"], row["currency"], row["unpriced_gpu_hours"]),
-            *([amounts.money(row["idle_cost"], row["currency"])] if has_idle else []),
+            amounts.cost(row["total"], row["currency"], row["unpriced_gpu_hours"], is_priced=row["cost"] is not None),
+            *([_idle(row)] if has_idle else []),
             *(_before(row) if is_compared else []),
             _bar(row["total"], most),
         ]
@@ -97,19 +97,30 @@ def _text(found: dict[str, Any], key: str, rate: str, *, has_steps: bool) -> str
     return "\n".join([table([*head, ""], lines, "Nothing was used."), *(_sums(found, rate) if rows else [])])
 
 
+def _idle(row: dict[str, Any]) -> str:
+    return amounts.money(row["idle_cost"], row["currency"], is_priced=not Decimal(row["unpriced_idle_gpu_hours"] or 0))
+
+
 def _before(row: dict[str, Any]) -> list[str]:
     change = row["change"]
     sign = "+" if change is not None and Decimal(change) > 0 else ""
-    return [amounts.money(row["previous"]["total"], row["currency"]), "-" if change is None else f"{sign}{change}"]
+    was = amounts.money(row["previous"]["total"], row["currency"], is_priced=_was_priced(row))
+    return [was, "-" if change is None else f"{sign}{change}"]
+
+
+def _was_priced(row: dict[str, Any]) -> bool:
+    return not Decimal(row["previous"]["unpriced_gpu_hours"])
 
 
 def _sums(found: dict[str, Any], rate: str) -> list[str]:
     """Return the sums below the table, and what costs leave out."""
     before = found["previous_window"]
-    total = f"Total: {amounts.money(found['total'], found['currency'])}{rate}, {found['gpu_hours']} GPU-hours"
+    rows = found["results"]
+    cost = amounts.money(found["total"], found["currency"], is_priced=any(row["cost"] is not None for row in rows))
+    total = f"Total: {cost}{rate}, {found['gpu_hours']} GPU-hours"
     lines = [f"{total}, from {moment(found['window']['start'])} to {moment(found['window']['end'])}."]
     if before:
-        was = amounts.money(found["previous_total"], found["currency"])
+        was = amounts.money(found["previous_total"], found["currency"], is_priced=any(map(_was_priced, rows)))
         lines.append(f"Before: {was}{rate}, from {moment(before['start'])} to {moment(before['end'])}.")
     unpriced = found["unpriced_gpu_hours"]
     return [*lines, *([f"Costs are {amounts.left_out(unpriced)}."] if Decimal(unpriced) else [])]

@@ -35,6 +35,8 @@ def forecast(client: Client, *, start: str | None, only: str | None, **query: st
 def _range(found: dict[str, Any]) -> str:
     """Return the range; a total at one end of it has only errors to the other side behind it."""
     low, total, high = (Decimal(found[name]) for name in ("low", "total", "high"))
+    if low == high:
+        return f"80 % range: within 0.01 {found['currency']}."
     if low == total < high:
         return f"Probably more: up to {amounts.money(found['high'], found['currency'])}."
     if low < total == high:

@@ -61,7 +61,9 @@ def _problem(flavor: str, what: str, value: int, most: int, least: int, text: Ca
     if value < least:
         return (
             f"That is too little {what} for the smallest slice of {flavor} to start a container. "
-            f"Give {text(min(least, most))} to {text(most)}, or leave it empty (null) for the latter."
+            f"Give {text(least)} to {text(most)}, or leave it empty (null) for the latter."
+            if least < most
+            else f"Give {text(most)}, or leave it empty (null) for that."
         )
     return ""
 

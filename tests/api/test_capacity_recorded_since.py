@@ -140,6 +140,22 @@ def test_there_is_no_change_against_a_time_that_was_not_recorded(team: Team, aud
         assert {(line["previous_total"], line["change"]) for line in lines} == {("", "")}
 
 
+def test_a_period_that_is_not_recorded_from_its_start_on_says_so(auditor: User) -> None:
+    with_time_before = "2026-11-01T00:00:00Z,2026-11-02T10:00:00Z"
+    for window, is_told in ((with_time_before, True), (BEFORE, False)):
+        tile = costs_tile(auditor, window)
+        assert ("Recorded only since 2026-11-02 00:00 UTC." in tile) == is_told, window
+    page = text(browser_of(auditor).get("/costs?window=2026-10-01,2026-10-02"))
+    assert "What was held before is not known." in page
+    assert "Nothing was held" not in page
+
+
+def costs_tile(user: User, window: str) -> str:
+    """Return the figure of the period on the page of costs, with its note."""
+    page = text(browser_of(user).get("/costs", {"window": window}))
+    return page[page.index('id="tile-period"') : page.index('id="tile-change"')]
+
+
 def test_there_is_a_change_against_a_time_that_was_recorded(auditor: User) -> None:
     found = compared(auditor, "2026-11-02T05:00:00Z,2026-11-02T07:00:00Z")
     assert (found["previous_total"], found["results"][0]["change"]) == (found["total"], "0.0000")

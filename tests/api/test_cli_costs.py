@@ -41,6 +41,13 @@ def test_the_window_before_is_beside(run, usage):
     assert lines[-1] == "Before: 2.2000 EUR a day, from 2026-11-01 00:00:00Z to 2026-11-02 00:00:00Z."
 
 
+def test_a_window_before_that_was_not_recorded_is_not_known(run, usage):
+    record(RESOURCES, 0)
+    lines = run("costs", *DAY, "--aggregate", "member", "--compare", "previous").stdout.splitlines()
+    assert lines[1].split()[:7] == ["ada", "4.000000", "4.4000", "EUR", "not", "known", "-"]
+    assert lines[-1].startswith("Before: not known, from ")
+
+
 @pytest.mark.parametrize("words", [("--daily",), ("--accumulate", "day")])
 def test_a_step_has_its_start(run, usage, words):
     printed = run("costs", "--window", "2026-11-01,2026-11-03", *words, "--aggregate", "all").stdout.splitlines()

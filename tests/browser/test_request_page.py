@@ -92,18 +92,18 @@ def test_filters_keep_what_is_chosen_and_say_how_much_is_shown(open_page, person
     page = sign_in(open_page(), person)
     page.goto("/request")
     page.locator("label.offer", has_text="l40s/whole").click()
-    page.get_by_label("Kind of slice").select_option("MIG slices")
+    page.get_by_label("Kind", exact=True).select_option("MIG slices")
     expect(page.locator("#found")).to_have_text(re.compile(r"\d+ kinds of slice shown"))
     expect(page.get_by_role("radio", name="l40s/whole")).to_be_checked()
     expect(page.get_by_role("radio", name="t4/shared")).to_have_count(0)
     expect(page.get_by_role("radio", name="h100/mig-1g.10gb", exact=False).first).to_be_visible()
-    expect(page.get_by_label("Kind of slice")).to_have_value("mig")
+    expect(page.get_by_label("Kind", exact=True)).to_have_value("mig")
 
 
 def test_filters_work_without_scripts(open_page, person):
     page = sign_in(open_page(java_script_enabled=False), person)
     page.goto("/request")
-    page.get_by_label("Kind of slice").select_option("Shared slices")
+    page.get_by_label("Kind", exact=True).select_option("Shared slices")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_role("radio")).to_have_count(1 + 5)
     assert "csrfmiddlewaretoken" not in page.url

@@ -14,6 +14,8 @@ from portal.tenants.models import Role
 from quotas.catalog.models import Device, Flavor, Node, Pool, PoolUse
 from quotas.catalog.sync import sync
 from quotas.limits import services as limits
+from quotas.metering import proofs
+from quotas.metering.proofs import ProofSummary
 from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import plugin_node
 from tests.support.pages import HTMX, browser_of, held, in_phase, requested, text
@@ -130,6 +132,20 @@ def test_an_operator_sees_whether_the_portal_works(operator):
     assert "Worker Last worked less than a minute ago" in shown
     assert "Work queue Look at this 1 due, the longest for 2 h" in shown
     assert "Redis Works" in shown
+
+
+@pytest.mark.parametrize(
+    ("missing", "failed", "words"),
+    [
+        (0, 0, "Ledger Balanced"),
+        (2, 0, "Ledger Balanced, 2 hours not checked yet"),
+        (1, 1, "Ledger Look at this 1 hour not balanced, 1 hour not checked yet"),
+    ],
+)
+def test_an_operator_sees_what_of_the_ledger_was_not_checked(operator, monkeypatch, missing, failed, words):
+    summary = ProofSummary(LOCAL, clock.now(), clock.now(), missing, failed)
+    monkeypatch.setattr(proofs, "summaries", lambda: [summary])
+    assert section(home(operator), "The portal").endswith(words)
 
 
 def test_a_lead_sees_spend_and_who_waits(lead, member, project):

@@ -202,6 +202,10 @@ def test_a_page_says_when_the_portal_itself_is_behind(fleet, browser):
         assert browser.get("/banners")["Location"] == "/"
 
 
+def test_answers_that_name_no_icon_have_the_portals(client):
+    assert client.get("/favicon.ico").headers["Location"].endswith(".svg")
+
+
 def test_what_does_not_exist_is_a_page_with_ways_on(fleet, browser):
     response = browser.get("/nowhere")
     assert response.status_code == 404

@@ -42,7 +42,13 @@ def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert "gpu-portal.io/allocation: training" in page
     assert "Download gpu-portal.kubeconfig" in page
-    assert "Workload training-lease at revision 4711" in page
+    assert "Workload training-lease, resource version 4711" in page
+
+
+def test_a_label_to_copy_is_quoted_where_yaml_takes_its_value_for_a_number(fleet, member, project, browser):
+    row = held(requested(member, project, name="72225e2"))
+    for path in (f"/allocations/{row.pk}", f"/allocations/{row.pk}/pods"):
+        assert "<code>gpu-portal.io/allocation: &#x27;72225e2&#x27;</code>" in text(browser.get(path)), path
 
 
 def test_the_commands_of_each_example_are_for_its_own_file_and_object(fleet, member, project, browser):
@@ -124,6 +130,15 @@ def test_a_viewer_sees_but_gets_no_buttons_and_no_kubeconfig(fleet, team, member
     assert viewer.post(f"/allocations/{row.pk}/release").status_code == 403
 
 
+def test_who_may_request_nothing_is_offered_no_request(fleet, team, member, project, browser):
+    viewer = browser_of(person(team, "viewer"))
+    for path in ("/", "/allocations", "/queues/vision"):
+        assert 'href="/request"' in text(browser.get(path)), path
+        assert 'href="/request"' not in text(viewer.get(path)), path
+    lead = person(team, "lead").username
+    assert f"To request GPUs, ask {lead} for the role member." in text(viewer.get("/"))
+
+
 def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
     row = held(requested(member, project, name="training"))
     question = text(browser.get(f"/allocations/{row.pk}/release", headers=HTMX))
@@ -202,6 +217,15 @@ def test_the_list_is_filtered_by_its_address(fleet, member, team, project, brows
     for reserved in ("pending_approval", "waitlisted", "offered"):
         assert reserved not in page, "no rule gives this phase"
     assert "No allocation matches the filters." in text(browser.get("/allocations?phase=scheduled"))
+
+
+def test_what_has_not_ended_comes_before_what_has_each_the_newest_first(fleet, member, project, browser):
+    held(requested(member, project, name="first"))
+    requested(member, project, name="second")
+    for name in ("third", "fourth"):
+        ended(held(requested(member, project, name=name)))
+    shown = [card.row.name for card in browser.get("/allocations").context["cards"]]
+    assert shown == ["second", "first", "fourth", "third"]
 
 
 def names(response) -> set[str]:

@@ -130,6 +130,19 @@ def test_what_is_wrong_is_said_at_its_place_and_nothing_typed_is_lost(browser):
     assert 'value="lots"' in text(answer)
 
 
+def test_what_is_refused_of_a_claim_is_said_in_the_words_of_the_form(browser):
+    ask = ASK | {ROWS: "1", "row-0-c0-name": "quantity:memory", "row-0-c0-operator": ">="}
+    part = text(browser.get("/request/preview", ask | {"row-0-c0-value": "200Gi"}, headers=HTMX))
+    assert "Request 1: No gpu here has memory &gt;= 200Gi." in part
+    assert "EUR" not in part.partition('id="instead"')[0]
+    unclear = text(browser.get("/request/preview", ask | {"row-0-c0-value": "lots"}, headers=HTMX))
+    assert "Request 1, capacity 1, value: " in unclear
+    typed = {"row-0-c0-name": "int:resource.kubernetes.io/numaNode", "row-0-c0-operator": "==", "row-0-c0-value": "x"}
+    assert "Request 1, attribute 1, value: Give a whole number.<" in text(
+        browser.get("/request/preview", ASK | {ROWS: "1"} | typed, headers=HTMX)
+    )
+
+
 def test_conditions_come_back_as_they_were_typed(browser):
     typed = {"row-0-c0-name": "quantity:memory", "row-0-c0-operator": "<=", "row-0-c0-value": "lots"}
     page = text(browser.get("/request", ASK | {ROWS: "1", "more": "1"} | typed))

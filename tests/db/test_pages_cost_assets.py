@@ -259,7 +259,7 @@ def test_what_the_page_cannot_show_is_refused_with_a_sentence(auditor, query):
 def test_a_page_beyond_the_last_one_shows_the_last(auditor):
     page = browser_of(auditor).get(f"{PAGE}?{WINDOW}&page=99")
     assert (page.context["first"], page.context["last"], page.context["node_count"]) == (1, 1, 1)
-    assert "Nodes 1 to 1 of 1." in text(page)
+    assert "Node 1 of 1." in text(page)
 
 
 def record_nodes(count):

@@ -197,6 +197,7 @@ def test_the_costs_of_an_allocation_are_those_of_rest(fleet, member, project, br
     assert rest["unused_cost"] == rest["cost"]
     for amount in ("unused_cost", "unused_gpu_hours"):
         assert f'<data value="{rest[amount]}">' in text(page)
+    assert "of its GPUs, without bills and fixed costs" in text(page)
     [line], [one] = context["lines"], rest["results"]
     assert str(line.interval.cost) == one["cost"]
 

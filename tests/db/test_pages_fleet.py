@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from allocations.models import MirrorObject
+from allocations.projects import organization
 from portal.core import clock
 from portal.tenants import services
 from portal.tenants.models import Project, Team
@@ -92,6 +93,15 @@ def test_parts_of_a_divided_gpu_are_drawn_at_their_memory_slices(operator):
     assert "<span>2 teams</span>" in found
 
 
+def test_what_is_held_as_a_count_is_told_though_no_tile_shows_it(operator):
+    facts = attribution(team="vision", project="vision-train", flavor="l40s", offering="l40s/whole", member="ada")
+    assert "Held by allocations" not in shown(operator)
+    for _ in range(2):
+        metering.open_interval(uuid4(), uuid4(), f"{uuid4()}/l40s", clock.now(), facts, 2, SEEN)
+    page = shown(operator)
+    assert "Held by allocations: 4 × l40s/whole. A hold is on no node until a pod of it runs." in page
+
+
 def test_two_teams_have_different_colours_and_the_legend_names_both(operator):
     hold("gpu-0")
     hold("gpu-1", team="language", member="bob")
@@ -112,6 +122,17 @@ def test_a_new_team_changes_no_colour(operator):
     words = "gpu-0: vision / vision-train, ada"
     before = tile(shown(operator), words)
     services.create_team(Team.objects.get(slug="vision").department, "a-first-by-name", "First by name")
+    assert tile(shown(operator), words) == before
+
+
+def test_a_team_that_is_deleted_changes_no_colour(operator):
+    department = Team.objects.get(slug="vision").department
+    mistake = services.create_team(department, "mistake", "Made by mistake")
+    services.create_team(department, "later", "Later")
+    hold("gpu-0", team="later")
+    words = "gpu-0: later / later-train, ada"
+    before = tile(shown(operator), words)
+    organization.delete_team(operator, mistake)
     assert tile(shown(operator), words) == before
 
 

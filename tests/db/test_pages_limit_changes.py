@@ -93,7 +93,7 @@ def test_several_cells_are_previewed_together_and_then_applied(browser, team, po
     answer = browser.post(URL, {**wanted, "preview": "1"})
     page = text(answer)
     assert "Preview of 2 changes" in page
-    assert "Guaranteed <strong>6 → 5</strong><br>Lending limit <strong>1 → none</strong>" in page
+    assert "Guaranteed <strong>6 → 5</strong><br>Lending limit <strong>1 → unlimited</strong>" in page
     assert "8 units available, 10 allocated to teams now, 8 after the change." in page
     assert (nominal("vision"), nominal("language")) == (6, 4)
     done = browser.post(URL, {**wanted, "confirm": answer.context["preview"].token}, follow=True)

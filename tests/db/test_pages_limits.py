@@ -125,6 +125,10 @@ def test_kueue_is_shown_beside_what_it_should_be(pool, team):
     assert browser_of(person(team, "lead")).get(reverse("kueue")).status_code == 403
 
 
+def test_kueue_of_which_nothing_was_read_yet_is_not_called_in_sync(db):
+    assert "in sync" not in text(browser_of(person(platform_role=PlatformRole.OPERATOR)).get(reverse("kueue")))
+
+
 def mirrored(kind: str, name: str, facts: dict) -> None:
     MirrorObject.objects.create(
         cluster_id=LOCAL, kind=kind, name=name, uid=name, resource_version=1, facts=facts, seen_at=datetime.now(UTC)

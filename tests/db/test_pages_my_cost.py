@@ -21,7 +21,7 @@ from quotas.metering.hours import DAY, HOUR
 from tests.support.capacity import RESOURCES, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
-from tests.support.pages import HTMX, browser_of, held, text
+from tests.support.pages import HTMX, browser_of, ended, held, text
 from tests.support.people import client, person
 from tests.support.queued import GPU, job
 from tests.support.quotas import T0, attribution, used
@@ -66,10 +66,18 @@ def month_of(user: User, *, days: int = 16, hours: float = 8, **values: Any) -> 
 
 def test_home_loads_the_cost_after_it_is_shown_and_has_a_link_without_scripts(browser):
     page = text(browser.get("/"))
-    assert 'hx-get="/costs/mine" hx-trigger="load"' in page
+    assert 'hx-get="/costs/mine" hx-trigger="load, rows-changed from:body"' in page
     assert '<a href="/costs/mine">' in page
     assert "<html" in text(browser.get("/costs/mine"))
     assert "<html" not in text(browser.get("/costs/mine", headers=HTMX))
+
+
+def test_home_loads_the_cost_anew_once_other_allocations_run(member, project, browser):
+    row = held(allocate(member, project), hours=1)
+    was = browser.get("/").context["held"]
+    assert "rows-changed" not in browser.get(f"/?held={was}", headers=HTMX).headers.get("HX-Trigger-After-Settle", "")
+    ended(row)
+    assert "rows-changed" in browser.get(f"/?held={was}", headers=HTMX).headers["HX-Trigger-After-Settle"]
 
 
 def test_the_month_and_its_forecast_are_those_of_rest(member, project, browser):

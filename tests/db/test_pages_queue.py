@@ -65,6 +65,19 @@ def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_clus
     assert "refused pods cannot be shown" in text
 
 
+def test_once_a_job_has_ended_a_poll_loads_its_cost_by_day_anew(client, member, project):
+    runs = job("train", project.namespace)
+    done = job("done", project.namespace, conditions={"Finished": {"status": "True", "reason": "Succeeded", "at": ""}})
+    cost = '<div id="costs-card" hx-swap-oob="innerHTML"><section'
+    for uid, is_there in ((runs, False), (done, True)):
+        poll = client.get(f"/jobs/{uid}", headers={"HX-Request": "true"}).content.decode()
+        assert (cost in poll, f'hx-get="/jobs/{uid}/costs"' in poll) == (is_there, is_there)
+
+
+def test_the_queue_leads_to_the_quota_of_its_own_team(client, member):
+    assert 'href="/limits?team=vision"' in client.get("/queues/vision").content.decode()
+
+
 def test_a_job_shows_the_labels_of_its_pods(client, member, project):
     uid, other = job("train", project.namespace, labels={"app": "train"}), job("serve", project.namespace)
     assert "<dt>Labels</dt><dd><code>app=train</code></dd>" in client.get(f"/jobs/{uid}").content.decode()

@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from allocations.capacity.headroom import Availability
 from allocations.models import Allocation
+from frontend.presenters.offerings import pool_use
 from frontend.presenters.phases import FITS
 from frontend.presenters.refusals import chips
 from portal.clusters.models import Cluster
@@ -88,6 +90,15 @@ def test_pages_say_what_is_used_of_a_pool_that_offerings_share(team, project, me
     home = text(browser.get("/"))
     assert "<code>h100/slices</code> 2 of 8 GPUs used" in home
     assert "These offerings share the pool." in home
+
+
+def test_what_is_used_of_no_quota_fills_its_bar(team, project, member):
+    h100_node(team, 8)
+    held(requested(member, project, "h100/mig-3g.40gb", 4))
+    pool = Pool.objects.get(key="h100/slices")
+    limits.set_limit("operator", team, pool, 0)
+    use = pool_use(team, Availability([team], user=member), pool)
+    assert (use.used, use.limit, use.meter) == ("2", 0, 100)
 
 
 def test_what_cannot_be_had_stays_in_sight_disabled_and_with_the_reason(fleet, browser):
@@ -324,9 +335,12 @@ def test_more_than_a_node_has_is_offered_on_several_nodes_with_one_click(cut_on_
     assert "3 × h100/whole on several nodes" in part
     assert part.index("Available alternatives") < part.index("What you can do")
     assert "per hour" not in part.partition('id="instead"')[0], "no price of what is refused"
-    form = browser.get(first).context["form"]
-    assert (form["spread"].value(), form["count"].value()) == ("on", "3")
+    filled = browser.get(first).context["form"]
+    assert (filled["spread"].value(), filled["count"].value()) == ("on", "3")
     assert "Does not fit" not in on_several_nodes(browser, count="3", spread="on")[0]
+    values = {"project": "vision-train", "length": "8", "offering": "h100/whole", "count": "3"}
+    refused = browser.post("/request", form(browser, **values))
+    assert refused.context["refusal_chips"][0].is_spread
 
 
 def test_what_fits_on_no_nodes_together_is_not_offered_on_several(cut_on_demand, browser):
@@ -338,7 +352,7 @@ def test_what_fits_on_no_nodes_together_is_not_offered_on_several(cut_on_demand,
 def test_constraints_that_exclude_each_other_are_said_to(cut_on_demand, browser):
     query = {"offering": "h100/mig-1g.10gb", "count": "2", "constraints": ["distinct_gpus", "same_gpu"]}
     part = text(browser.get("/request/preview", {"project": "vision-train", "length": "8", **query}, headers=HTMX))
-    assert "same_gpu and distinct_gpus exclude each other" in part
+    assert "“All on one GPU” and “Each on a separate GPU” exclude each other" in part
 
 
 def test_slices_of_a_flavor_are_listed_the_largest_first(cut_on_demand, browser):
@@ -449,6 +463,13 @@ def test_the_last_request_can_be_repeated(fleet, browser, member, project):
     assert (link.name, link.words) == ("Last request", "2 × NVIDIA L40S, 5 h")
     page = browser.get(link.url)
     assert page.context["chosen_words"] == "2 × NVIDIA L40S, 5 h, vision-train"
+
+
+def test_what_is_beside_the_button_says_whether_the_request_is_refused(fleet, browser):
+    query = {"project": "vision-train", "length": "8", "offering": "l40s/whole"}
+    for count, words in (("1", "1 × NVIDIA L40S, 8 h"), ("5", "Does not fit: 5 × NVIDIA L40S, 8 h")):
+        answer = browser.get("/request/preview", {**query, "count": count}, headers=HTMX)
+        assert answer.context["chosen_words"].startswith(words)
 
 
 def test_the_summary_says_what_is_chosen(fleet, browser):

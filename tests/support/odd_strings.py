@@ -17,6 +17,14 @@ FAILED = (
     "2026-11-25",
     ".inf",
     "=",
+    "on",
+    "NO",
+    "12:30:45",
+    "<<",
+    "0x1f",
+    "--",
+    "---",
+    "-a",
 )
 ODD_STRINGS = st.one_of(
     st.sampled_from(FAILED),
@@ -25,5 +33,6 @@ ODD_STRINGS = st.one_of(
     st.from_regex(r"(?i)(yes|no|on|off|true|false|null|\.?nan|[-+]?\.?inf|<<|=|y|n|t|f)", fullmatch=True),
     st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,12}[a-z0-9])?", fullmatch=True),
     st.from_regex(r"[ -~]{0,20}", fullmatch=True),
+    st.from_regex(r"[a-z]{1,60}/[-a-z0-9. ]{100,250}", fullmatch=True),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=120),
 )

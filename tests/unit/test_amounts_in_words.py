@@ -1,11 +1,16 @@
 """Amounts as pages show them: CPU and memory never more than there is, and what has no price never as zero."""
 
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
 
 from frontend.presenters.amounts import cost, forecast_range, held_per_hour, left_out, node_share
+from frontend.presenters.costs_chart import trends
+from frontend.templatetags.portal import numbers
 from quotas.catalog.node_shares import NodeShare
+from quotas.costs.cost_rows import CostRow
+from quotas.costs.rating import Window
 from quotas.costs.selectors import NO_CHARGE, Charge
 
 
@@ -72,8 +77,26 @@ def test_what_is_held_says_how_much_of_it_has_no_price(amount, unpriced, words):
         ("10.0000", "12.0000", "15.0000", "80 % range: 10.00 to 15.00 EUR"),
         ("12.0000", "12.0000", "15.0000", "Probably more: up to 15.00 EUR"),
         ("10.0000", "12.0010", "12.0000", "Probably less: down to 10.00 EUR"),
-        ("12.0000", "12.0000", "12.0000", "80 % range: 12.00 to 12.00 EUR"),
+        ("12.0000", "12.0000", "12.0000", "80 % range: within 0.01 EUR"),
     ],
 )
 def test_a_forecast_at_one_end_of_its_range_says_to_which_side_it_errs(low, total, high, words):
     assert forecast_range(low, total, high, "EUR") == words
+
+
+@pytest.mark.parametrize(("first", "last", "words"), [(26, 50, "26 to 50"), (51, 51, "51")])
+def test_one_row_of_a_list_is_no_range(first, last, words):
+    assert numbers(first, last) == words
+
+
+@pytest.mark.parametrize(
+    ("amounts", "words"),
+    [(("5", "5.001"), "5.00 all the time"), (("1", "3", "2"), "from 1.00 to 3.00, last 2.00")],
+)
+def test_a_trend_of_one_amount_is_no_range(amounts, words):
+    starts = [datetime(2026, 11, day, tzinfo=UTC) for day in range(1, len(amounts) + 1)]
+    rows = [
+        CostRow("vision", Window(start, start), "1.000000", "0", amount, amount, "EUR")
+        for start, amount in zip(starts, amounts, strict=True)
+    ]
+    assert trends(rows, starts)["vision"].words == words

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from frontend.presenters import amounts, costs
+from frontend.presenters import amounts, costs, costs_form
 from frontend.presenters.costs_tiles import parts_of_total
 from quotas.costs.cost_rows import CostRow, Costs, Past
 from quotas.costs.rating import Window
@@ -44,3 +44,16 @@ def test_a_change_is_the_difference_of_the_amounts_that_are_shown(total: str, be
 )
 def test_less_than_what_is_shown_is_not_nothing(hours: str, words: str) -> None:
     assert amounts.some_hours(Fraction(hours)) == words
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "last"),
+    [
+        ("2026-11-02T00:00", "2026-11-09T00:00", "2026-11-02", "2026-11-08"),
+        ("2026-11-02T23:50", "2026-11-03T01:20", "2026-11-02", "2026-11-03"),
+        ("2026-11-02T10:00", "2026-11-02T10:15", "2026-11-02", "2026-11-02"),
+    ],
+)
+def test_the_days_of_a_window_are_those_of_which_it_has_a_part(start: str, end: str, first: str, last: str) -> None:
+    days = costs_form.days(datetime.fromisoformat(start), datetime.fromisoformat(end))
+    assert days == {"first": first, "last": last}

@@ -36,6 +36,11 @@ def test_less_than_the_smallest_slice_can_use_is_refused_with_the_least_that_wor
     )
 
 
+def test_where_only_one_amount_works_it_is_no_range():
+    (words,) = problems(FlavorFact("t4", NodeShare(80, 0, 28), Fraction(1, 8)), {CPU: 1})[CPU]
+    assert words.endswith("Give 80m, or leave it empty (null) for that.")
+
+
 def test_nothing_can_be_decided_before_a_node_has_told_what_it_has():
     unknown = FlavorFact("h100", NodeShare(), Fraction(1))
     assert "No node of h100 has reported yet how much memory it has." in problems(unknown, {MEMORY: 1024})[MEMORY][0]

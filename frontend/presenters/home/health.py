@@ -69,9 +69,14 @@ def _stores() -> Iterator[Check]:
 def _balance() -> Iterator[Check]:
     found = proofs.summaries()
     for one in found:
-        words = "Balanced" if not one.failed else f"{one.failed} hours are not balanced"
+        unchecked = f", {_hours(one.missing)} not checked yet" if one.missing else ""
+        words = f"{_hours(one.failed)} not balanced{unchecked}" if one.failed else f"Balanced{unchecked}"
         name = f"Ledger of {one.cluster}" if len(found) > 1 else "Ledger"
         yield Check(name, words, not one.failed, reverse("proof"))
+
+
+def _hours(count: int) -> str:
+    return f"{count} hour{'' if count == 1 else 's'}"
 
 
 def _age_s(at: datetime | None, now: datetime) -> float | None:
