@@ -397,6 +397,7 @@ READ_BY_NOBODY: Mapping[str, str] = {
     "portal.core.quotation": "text of bounded fields, to write it",
     "portal.yaml_text": "names and labels of bounded length, to write them",
     "frontend.presenters.connecting": "examples of the portal's own",
+    "frontend.presenters.refusals": "refusals of the portal's own, with names of bounded length",
     **dict.fromkeys(("quotas.costs.crowded_gpus", "quotas.costs.ledger", "quotas.costs.rates"), "rows of its own"),
     "quotas.costs.public_prices": "a file of the portal's own",
     "frontend.templatetags.portal": "times in sentences of the portal's own",

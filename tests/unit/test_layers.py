@@ -24,6 +24,6 @@ def test_the_command_needs_no_more_than_what_is_installed_with_it():
     modules = {"portal.cli", *graph.find_descendants("portal.cli")}
     reached = modules.union(*map(graph.find_upstream_modules, modules))
     needed = {name for name in reached if graph.is_module_squashed(name)} - sys.stdlib_module_names
-    assert needed == {"click", "jsonpath", "requests", "yaml"}
+    assert needed == {"click", "jsonpath", "requests", "urllib3", "yaml"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(project["dependencies"]) == {"click", "python-jsonpath", "requests", "pyyaml"}
+    assert set(project["dependencies"]) == {"click", "python-jsonpath", "requests", "pyyaml", "urllib3"}
