@@ -88,7 +88,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         blocked = claim_search.blocked(row, spec, snapshot, state)
         if deadlines.apply(row, spec, state, blocked) or _claim_exceeds_lease(row, state):
             state = _assess(row, spec, snapshot, applied, derived)
-        if not blocked and device_affinity.update_affinity(row, spec, snapshot, state):
+        if device_affinity.update_affinity(row, spec, snapshot, state, is_blocked=bool(blocked)):
             spec = spec_of_row.resolved_spec(row)
             state = _assess(row, spec, snapshot, applied, derived)
         is_metered, intervals = _open_intervals(row, state, snapshot, intervals)

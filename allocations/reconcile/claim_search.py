@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from allocations.capacity import device_inventory
 from allocations.claims import fit
-from allocations.claims.fit import Answer
 from allocations.claims.model import PROFILE, Choice, Claim, Condition, Constraint, Request, qualified
 from allocations.claims.parse import parse
 from allocations.cluster.backends import registry
@@ -42,10 +41,9 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
     is_there = any(found is not None and not found.deleting for found in map(snapshot.get, backend.claims(spec)))
     if is_there and not backend.finds_no_device(spec, snapshot):
         return ""
-    inventory = device_inventory.of_flavor(row.offering.flavor)
     if claim is None or claim.built is None:
-        search = fit.Search(inventory.available(Fraction(0)))
-        return "" if search.fits(of_slices(spec, row.offering.profile)) is Answer.YES else NO_DEVICES
+        return "" if fitting_node(row, spec) else NO_DEVICES
+    inventory = device_inventory.of_flavor(row.offering.flavor)
     try:
         parsed = parse(claim.document, inventory.schema)
     except Invalid as error:
@@ -57,6 +55,12 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
 def has_many_requests(spec: ResolvedSpec) -> bool:
     """Return whether slices are requested of one node by a claim that has many requests."""
     return CAPABILITIES[spec.path].names_devices and not spec.constraints.spread and spec.slices > FEW
+
+
+def fitting_node(row: Allocation, spec: ResolvedSpec) -> str:
+    """Return a node that has devices free for all slices of an allocation; "" if none is found."""
+    fleet = device_inventory.of_flavor(row.offering.flavor).available(Fraction(0))
+    return fit.Search(fleet).fitting_node(of_slices(spec, row.offering.profile))
 
 
 def of_slices(spec: ResolvedSpec, profile: str) -> Claim:

@@ -28,6 +28,7 @@ from tests.support.people import client
 pytestmark = pytest.mark.cluster
 ROOT = "resource.kubernetes.io/pcieRoot"
 OFFERING = "h100/claim"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 UNIT = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
 
 
@@ -296,6 +297,22 @@ def test_a_claim_that_the_scheduler_would_search_in_vain_reaches_it_once_there_i
     events = [one["object"]["metadata"] for one in events_since(kubectl, path, start, row.name)]
     assert events
     assert all(int(one["resourceVersion"]) > int(released) for one in events)
+
+
+def test_many_slices_are_held_on_the_one_node_that_has_room_for_them(asking: Asking, member: User) -> None:
+    """Eight GPUs, while one of another node is in use: the scheduler would try the others in every order there."""
+    uuid = gpu_uuid(asking.admin, "h100-0", "gpu-3")
+    used = asking.held({"device": "gpu", "attributes": [{"name": "uuid", "operator": "==", "value": uuid}]})
+    asked = {"project": asking.project.slug, "offering": "h100/whole", "count": 8}
+    answer = asking.api.post("/api/v1/allocations", asked, format="json")
+    assert answer.status_code == 201, answer.json()
+    row = wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
+    assert {device["pool"] for device in asking.devices(row)} == {"h100-1"}
+    pod = asking.admin.get("pod", f"{row.name}-holder", asking.project.namespace)
+    [term] = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["h100-1"]}]}
+    ended(member, row)
+    ended(member, used)
 
 
 def gpu_uuid(admin: ApiClient, node: str, gpu: str) -> str:

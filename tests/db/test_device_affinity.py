@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from allocations.cluster.backends import dra
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed import Deadlines
 from allocations.domain.phases import Phase
@@ -17,10 +18,12 @@ from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import device_affinity
 from allocations.reconcile.mirror import MirrorStale
 from portal.tenants.models import Project, Team, User
+from tests.support.claim_rows import h100_node
 from tests.support.clusters import LOCAL
 from tests.support.divisible_fleet import NOW, member_of
 from tests.support.fleet import allocate
 from tests.support.mig_facts import device
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 DEADLINES = Deadlines(timedelta(seconds=120), timedelta(seconds=60))
@@ -50,15 +53,18 @@ def taken(node: str, *devices: str) -> None:
     )
 
 
-def update_affinity(row: Allocation, *seen: ObservedObject, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
+def update_affinity(
+    row: Allocation, *seen: ObservedObject, admitted: bool = True, synced: int = 0, is_blocked: bool = False
+) -> dict[str, Any]:
     """Return the row's affinity after one reconcile with these objects besides its lease."""
     view = Snapshot([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
     wanted = spec_of_row.resolved_spec(row)
     situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)
-    changed = device_affinity.update_affinity(row, wanted, view, situation)
+    changed = device_affinity.update_affinity(row, wanted, view, situation, is_blocked=is_blocked)
     before, row = row.device_affinity, spec_of_row.rows().get(pk=row.pk)
     assert before == row.device_affinity
-    assert changed or not device_affinity.update_affinity(row, spec_of_row.resolved_spec(row), view, situation)
+    again = spec_of_row.resolved_spec(row)
+    assert changed or not device_affinity.update_affinity(row, again, view, situation, is_blocked=is_blocked)
     return row.device_affinity
 
 
@@ -128,6 +134,29 @@ def test_many_slices_whose_gpus_are_taken_are_given_others(member, project):
     taken("h100-0", "gpu-0")
     waiting = holder(row, phase="Pending", unschedulable="0/2 nodes are available: cannot allocate all claims")
     assert update_affinity(row, claim(row, gpus), waiting) == {"cards": ["GPU-h100-0-1"] * 6}
+
+
+def test_many_slices_whose_gpus_are_not_chosen_are_held_on_a_node_that_has_room(team, project):
+    h100_node(team, gpus=8)
+    row = spec_of_row.rows().get(pk=allocate(person(team), project, "h100/whole", 8).pk)
+    assert update_affinity(row, is_blocked=True) == {}
+    assert update_affinity(row) == {"node": "h100-0"}
+    (pod,) = [each for each in dra.objects(spec_of_row.resolved_spec(row), Snapshot([])) if each["kind"] == "Pod"]
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert terms["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["h100-0"]
+    seen = claim(row, [""] * 8)
+    assert update_affinity(row, seen) == {"node": "h100-0"}
+    assert update_affinity(row, seen, is_blocked=True) == {"node": "h100-0"}
+    assert update_affinity(row, is_blocked=True) == {}
+
+
+def test_a_row_of_many_slices_that_was_lost_learns_its_node_from_what_it_holds(team, project):
+    h100_node(team, gpus=8)
+    row = spec_of_row.rows().get(pk=allocate(person(team), project, "h100/whole", 8).pk)
+    Allocation.objects.filter(pk=row.pk).update(recovered=True)
+    row.refresh_from_db(fields=["recovered"])
+    held = claim(row, [""] * 8, [f"gpu-{n}" for n in range(8)])
+    assert update_affinity(row, held) == {"cards": [""] * 8, "node": "h100-0"}
 
 
 def test_once_taken_back_the_next_start_chooses_anew(member, project):

@@ -72,6 +72,7 @@ def holder(spec: ResolvedSpec, part: Part) -> Manifest:
             "terminationGracePeriodSeconds": 1,
             "restartPolicy": "Always",
             "nodeSelector": _node_selector(spec),
+            **({"affinity": _of_node(spec.node)} if spec.node else {}),
             "tolerations": [dict(t) for t in spec.tolerations],
             "securityContext": {
                 "runAsNonRoot": True,
@@ -105,6 +106,12 @@ def _node_selector(spec: ResolvedSpec) -> dict[str, str]:
     If no clique has room, its name is "", which matches no node, so the slices are never split.
     """
     return {**spec.node_selector, **({CLIQUE_LABEL: spec.clique} if spec.constraints.same_clique else {})}
+
+
+def _of_node(name: str) -> Manifest:
+    """Return the affinity to a node by its name, which leads the scheduler to search no other."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def objects(spec: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
