@@ -78,6 +78,7 @@ def _authority(folder: Path, name: str) -> tuple[x509.Name, Key]:
         _builder(subject, subject, key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
     _write(folder / name, builder.sign(key, hashes.SHA256()), key)
     return subject, key
@@ -92,6 +93,7 @@ def _issue(folder: Path, leaf: Leaf, issuer: x509.Name, issuer_key: Key) -> None
         _builder(subject, issuer, key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
     if leaf.names:
         names = x509.SubjectAlternativeName([_general(name) for name in leaf.names])
