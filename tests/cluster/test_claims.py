@@ -268,6 +268,7 @@ def random_claim(chance: random.Random) -> dict[str, Any]:
     return {"requests": requests, "constraints": constraints}
 
 
+SMALL = {"device": "mig", "profile": "1g.10gb"}
 HALVES = {
     "a custom claim": {"offering": OFFERING, "claim": {"requests": [{"device": "mig", "profile": "3g.40gb"}] * 15}},
     "slices of an offering": {"offering": "h100/mig-3g.40gb", "count": 15},
@@ -281,9 +282,7 @@ def test_a_claim_that_the_scheduler_would_search_in_vain_reaches_it_once_there_i
     """Fifteen halves of GPUs, while two GPUs of each node have room for one half: the scheduler tries all orders."""
     path = f"/apis/resource.k8s.io/v1/namespaces/{asking.project.namespace}/resourceclaims"
     gpus = [gpu_uuid(asking.admin, node, gpu) for node in ("h100-0", "h100-1") for gpu in ("gpu-6", "gpu-7")]
-    small = {"device": "mig", "profile": "1g.10gb"}
-    on_gpu = [{"attributes": [{"name": "parentUUID", "operator": "==", "value": gpu}]} for gpu in gpus]
-    in_use = [asking.held(small | each) for each in on_gpu]
+    in_use = [asking.held(SMALL | selected(gpu)) for gpu in gpus]
     start = revision(kubectl, path)
     answer = asking.api.post("/api/v1/allocations", {"project": asking.project.slug, **asked}, format="json")
     assert answer.status_code == 201, answer.json()
@@ -300,10 +299,10 @@ def test_a_claim_that_the_scheduler_would_search_in_vain_reaches_it_once_there_i
 
 
 def test_many_slices_are_held_on_the_one_node_that_has_room_for_them(asking: Asking, member: User) -> None:
-    """Eight GPUs, while one of another node is in use: the scheduler would try the others in every order there."""
-    uuid = gpu_uuid(asking.admin, "h100-0", "gpu-3")
-    used = asking.held({"device": "gpu", "attributes": [{"name": "uuid", "operator": "==", "value": uuid}]})
-    asked = {"project": asking.project.slug, "offering": "h100/whole", "count": 8}
+    """Seven GPUs, while two of another node are in use: the scheduler would try the others in every order there."""
+    gpus = [gpu_uuid(asking.admin, "h100-0", gpu) for gpu in ("gpu-3", "gpu-4")]
+    in_use = [asking.held(SMALL | selected(gpu)) for gpu in gpus]
+    asked = {"project": asking.project.slug, "offering": "h100/whole", "count": 7}
     answer = asking.api.post("/api/v1/allocations", asked, format="json")
     assert answer.status_code == 201, answer.json()
     row = wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
@@ -311,8 +310,13 @@ def test_many_slices_are_held_on_the_one_node_that_has_room_for_them(asking: Ask
     pod = asking.admin.get("pod", f"{row.name}-holder", asking.project.namespace)
     [term] = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["h100-1"]}]}
-    ended(member, row)
-    ended(member, used)
+    for one in (row, *in_use):
+        ended(member, one)
+
+
+def selected(gpu: str) -> dict[str, Any]:
+    """Return what a request of a MIG slice has to select a GPU."""
+    return {"attributes": [{"name": "parentUUID", "operator": "==", "value": gpu}]}
 
 
 def gpu_uuid(admin: ApiClient, node: str, gpu: str) -> str:
