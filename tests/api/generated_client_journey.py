@@ -86,7 +86,7 @@ def hold(client: AuthenticatedClient, project: str) -> None:
     key = str(uuid4())
     held = expect(AllocationOut, allocations_create.sync(client=client, body=body, idempotency_key=key))
     again = expect(AllocationOut, allocations_create.sync(client=client, body=body, idempotency_key=key))
-    id_ = str(held.id)
+    id_ = held.id
     print(f"requested: {held.name} is {held.phase}, once: {held.id == again.id}")
 
     listed = expect(AllocationPage, allocations_list.sync(client=client, project=project, name="train"))
@@ -180,7 +180,7 @@ def refuse_by_right_and_version(
     client: AuthenticatedClient, nobody: AuthenticatedClient, lead: AuthenticatedClient, project: str
 ) -> None:
     """Ask for what is not there, as nobody, without the role, and with an ETag that is no longer current."""
-    missing = expect(NotFoundProblem, allocations_retrieve.sync(str(uuid4()), client=client))
+    missing = expect(NotFoundProblem, allocations_retrieve.sync(uuid4(), client=client))
     print(f"{missing.reason}: {missing.status}")
     print(f"token_invalid: {expect(TokenInvalidProblem, allocations_list.sync(client=nobody)).status}")
 

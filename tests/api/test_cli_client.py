@@ -276,7 +276,7 @@ def test_an_output_that_is_closed_is_no_error():
 def test_an_output_without_the_character_of_a_bar_gets_another_one():
     row = {
         **{"name": "vision", "total": "2", "currency": "EUR", "unpriced_gpu_hours": "0", "idle_cost": "0"},
-        **{"gpu_hours": "1", "change": None},
+        **{"gpu_hours": "1", "cost": "2", "change": None},
     }
     window = {"start": "2026-11-01T00:00:00Z", "end": "2026-11-08T00:00:00Z"}
     sums = {"total": "2", "currency": "EUR", "gpu_hours": "1", "unpriced_gpu_hours": "0", "previous_window": None}

@@ -104,7 +104,7 @@ def used(now, member, project):
 def test_the_command_says_that_it_is_not_priced(run, now, used, project):
     used()
     reserved_by_a_job(project, now, 3)
-    assert "cost       not priced so far, not priced now" in run("show", "train").stdout
+    assert "cost       not priced\n" in run("show", "train").stdout
     assert all("not priced" in run(command).stdout for command in ("list", "jobs"))
     assert "0.0000" not in run("list").stdout
     offered = {line.split()[0]: line for line in run("offerings").stdout.splitlines()}
@@ -121,9 +121,8 @@ def test_the_command_says_that_it_is_not_priced(run, now, used, project):
 def test_the_command_says_what_a_cost_leaves_out(run, now, used):
     used()
     price_l40s(now - timedelta(hours=1))
-    assert "1.1000 EUR so far, without 1 GPU-hour that has no price, 1.1000 an hour" in run("show", "train").stdout
-    assert "1.1000 EUR, without 1 GPU-hour that has no price" in run("list").stdout
-    assert "1.1000 EUR, without 1 GPU-hour that has no price" in run("costs", "--window", "30d").stdout
+    for words in (("show", "train"), ("list",), ("costs", "--window", "30d")):
+        assert "1.1000 EUR, without 1 GPU-hour that has no price" in run(*words).stdout
 
 
 def test_where_all_has_a_price_the_command_says_nothing_of_it(run, used):
