@@ -41,10 +41,29 @@ def choose_devices(
     return min(candidates, key=lambda candidate: candidate[:3])[3] if candidates else None
 
 
+def fill_devices(
+    devices: FlavorDevices, shape: SliceShape, count: int, constraints: Collection[str], avoided: Collection[str]
+) -> tuple[PhysicalGpu, ...] | None:
+    """Return the GPU for each slice of a request on one node, GPU after GPU; None if they do not fit.
+
+    Of the groups that the constraints require (``group_of``), the one with the least room that suffices wins, then the
+    first by name. GPUs whose UUID is ``avoided``, and those of nodes that lack CPU, memory or pods for all slices, are
+    left out.
+    """
+    bounds, groups = devices.node_bounds(shape), defaultdict[Group, list[PhysicalGpu]](list)
+    for gpu, fitting in devices.room(shape):
+        group = group_of(gpu, constraints, spread=False)
+        if group is not None and gpu.uuid not in avoided and bounds.get(gpu.node, count) >= count:
+            groups[group] += [gpu] * (min(1, fitting) if DISTINCT_GPUS in constraints else fitting)
+    suffice = [(len(gpus), group) for group, gpus in groups.items() if len(gpus) >= count]
+    return tuple(groups[min(suffice)[1]][:count]) if suffice else None
+
+
 def with_pending(devices: FlavorDevices, pending: Iterable[tuple[str, str]]) -> FlavorDevices:
     """Return the GPUs as they will be once the scheduler has placed pending slices, each (profile, UUID of its GPU).
 
-    A slice without a free placement on its GPU is left out, since it will not stay there.
+    The profile of a whole GPU is "". A slice without a free placement on its GPU is left out, since it will not stay
+    there.
     """
     if devices.geometry is None:
         return devices
@@ -53,7 +72,9 @@ def with_pending(devices: FlavorDevices, pending: Iterable[tuple[str, str]]) -> 
     for profile, uuid in pending:
         gpu = by_uuid.get(uuid)
         placements = occupancies[gpu] if gpu else None
-        if gpu and placements is not None and (place := layouts.first_fit(devices.geometry, placements, profile)):
+        if gpu and not profile:
+            occupancies[gpu] = None
+        elif gpu and placements is not None and (place := layouts.first_fit(devices.geometry, placements, profile)):
             occupancies[gpu] = placements | {place}
     return devices.with_occupancies(occupancies)
 

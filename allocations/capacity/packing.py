@@ -5,7 +5,7 @@ With dynamic MIG a GPU is partitioned on demand. What fits then depends on where
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import floor
@@ -84,16 +84,20 @@ class FlavorDevices:
         With ``empty``, return the largest number on an idle fleet.
         """
         fitting_by_node: Counter[tuple[tuple[str, ...], str]] = Counter()
-        for gpu in self.gpus:
+        for gpu, fitting in self.room(shape, empty=empty):
             if (group := group_of(gpu, constraints, spread=spread)) is not None:
-                placements = EMPTY if empty or self.geometry is None else self.occupancies[gpu]
-                fitting = self._fitting(shape, gpu, placements, empty=empty)
                 fitting_by_node[group, gpu.node] += min(1, fitting) if DISTINCT_GPUS in constraints else fitting
         bounds = {} if empty else self.node_bounds(shape)
         fitting_by_group: Counter[tuple[str, ...]] = Counter()
         for (group, node), fitting in fitting_by_node.items():
             fitting_by_group[group] += min(fitting, bounds.get(node, fitting))
         return max(fitting_by_group.values(), default=0)
+
+    def room(self, shape: SliceShape, *, empty: bool = False) -> Iterator[tuple[PhysicalGpu, int]]:
+        """Yield each GPU with how many slices fit on it; with ``empty``, if it were idle."""
+        for gpu in self.gpus:
+            placements = EMPTY if empty or self.geometry is None else self.occupancies[gpu]
+            yield gpu, self._fitting(shape, gpu, placements, empty=empty)
 
     def node_bounds(self, shape: SliceShape) -> dict[str, int]:
         """Return how many slices a node has CPU, memory and pods for, for each node with blocked GPUs."""

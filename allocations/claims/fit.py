@@ -5,14 +5,14 @@ After ``MAX_STEPS`` steps the answer is unknown. Raw CEL is not evaluated, so a 
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
 
 from allocations.claims import device_search, scheduler_search
 from allocations.claims.model import Claim, Device
-from allocations.claims.node_devices import Node
+from allocations.claims.node_devices import Node, NodeDevices
 from allocations.claims.scheduler_search import Steps, TooLong
 
 MAX_STEPS = 2_000
@@ -64,17 +64,10 @@ class Search:
     def fits(self, claim: Claim) -> Answer:
         """Return whether the whole claim fits on some node, beside its current use."""
         try:
-            return Answer.YES if self._fitting(claim) else Answer.NO
+            fitting = any(device_search.fits(node, self.steps) for node in self._different_nodes(claim))
         except TooLong:
             return Answer.UNKNOWN
-
-    def fitting_node(self, claim: Claim) -> str:
-        """Return the first node on which the whole claim fits; "" if none is found."""
-        try:
-            found = self._fitting(claim)
-        except TooLong:
-            return ""
-        return found.name if found else ""
+        return Answer.YES if fitting else Answer.NO
 
     def is_found_by_scheduler(self, claim: Claim) -> bool:
         """Return whether kube-scheduler finds devices for the claim, and has looked at all nodes, within
@@ -111,15 +104,13 @@ class Search:
         # The search finds the smallest count that does not fit; all smaller counts fit.
         return bisect_left(range(1, requested), True, key=lambda count: not fits_with(count))
 
-    def _fitting(self, claim: Claim) -> Node | None:
-        """Return the first node on which the claim fits; of those that are alike one is searched. Raises TooLong."""
+    def _different_nodes(self, claim: Claim) -> Iterator[NodeDevices]:
+        """Yield each node as the searches need it, one of those that are alike."""
         seen: set[object] = set()
         for each in self.nodes:
             if (signature := each.signature(claim)) not in seen:
                 seen.add(signature)
-                if device_search.fits(each.for_claim(claim), self.steps):
-                    return each
-        return None
+                yield each.for_claim(claim)
 
 
 def is_schedulable(claim: Claim, fleet: Fleet) -> bool:

@@ -106,7 +106,7 @@ class Node:
         counters: Mapping[tuple[str, str], str],
         shares_in_use: Mapping[tuple[str, str], int],
     ) -> None:
-        self.name, domains = devices[0].node, _domains(devices)
+        domains = _domains(devices)
         places = {device: Place(at, number) for at, each in enumerate(domains) for number, device in enumerate(each)}
         self.published = DeviceIndex(devices)
         self.devices = tuple(map(tuple, domains))

@@ -1,4 +1,4 @@
-"""The GPUs, the NVLink clique and the node that an allocation is steered to, as its row stores them. Pure."""
+"""The GPUs and the NVLink clique that the claims of an allocation select, as its row stores them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,14 @@ GPU_UUIDS = "cards"
 
 @dataclass(frozen=True)
 class DeviceAffinity:
-    """The devices that an allocation's claims and holders select; false if nothing was chosen yet.
+    """The devices that an allocation's claims select; false if nothing was chosen yet.
 
     ``gpu_uuids`` are by slice: "" for a slice for which the scheduler chooses, None if it chooses for all slices.
-    ``node`` is the one that the holder requires, "" if the scheduler chooses.
     ``is_abandoned``: the scheduler found no device on the chosen GPUs, and may choose any.
     """
 
     gpu_uuids: tuple[str, ...] | None = None
     clique: str | None = None
-    node: str = ""
     is_abandoned: bool = False
 
     def __bool__(self) -> bool:
@@ -28,17 +26,11 @@ class DeviceAffinity:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         uuids = stored.get(GPU_UUIDS)
-        return cls(
-            None if uuids is None else tuple(uuids),
-            stored.get("clique"),
-            stored.get("node", ""),
-            stored.get("given_up", False),
-        )
+        return cls(None if uuids is None else tuple(uuids), stored.get("clique"), stored.get("given_up", False))
 
     def to_json(self) -> dict[str, Any]:
         return {
             **({} if self.gpu_uuids is None else {GPU_UUIDS: list(self.gpu_uuids)}),
             **({} if self.clique is None else {"clique": self.clique}),
-            **({"node": self.node} if self.node else {}),
             **({"given_up": True} if self.is_abandoned else {}),
         }

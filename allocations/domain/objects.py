@@ -149,8 +149,6 @@ class ResolvedSpec(AllocationSpec):
     """UUIDs of the GPUs that its slices select, in order; empty if the scheduler chooses."""
     clique: str = ""
     """The NVLink clique on whose nodes it is held, if the request requires one clique."""
-    node: str = ""
-    """The node on which it is held; empty if the scheduler chooses."""
     number: int | None = 0
     """Its number among the live allocations of its namespace, which names its hold quota and PriorityClass. None before
     it starts."""

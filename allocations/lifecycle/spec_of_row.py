@@ -130,7 +130,6 @@ def _resolved_spec(row: Allocation) -> ResolvedSpec:
         capacity=offering.capacity,
         gpu_uuids=affinity.gpu_uuids or (),
         clique=affinity.clique or "",
-        node=affinity.node,
         number=row.number,
         node_share=node_share(row),
     )

@@ -9,12 +9,10 @@ the scheduler's own search is followed, and has to find them in few steps.
 from datetime import timedelta
 from fractions import Fraction
 
-from allocations.capacity import device_inventory
+from allocations.capacity import device_inventory, flavor_devices
 from allocations.claims import fit
-from allocations.claims.model import PROFILE, Choice, Claim, Condition, Constraint, Request, qualified
 from allocations.claims.parse import parse
 from allocations.cluster.backends import registry
-from allocations.cluster.manifests import claim_spec
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.objects import ResolvedSpec, Snapshot
@@ -42,7 +40,7 @@ def blocked(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: Obse
     if is_there and not backend.finds_no_device(spec, snapshot):
         return ""
     if claim is None or claim.built is None:
-        return "" if fitting_node(row, spec) else NO_DEVICES
+        return "" if _has_room(row, spec) else NO_DEVICES
     inventory = device_inventory.of_flavor(row.offering.flavor)
     try:
         parsed = parse(claim.document, inventory.schema)
@@ -57,20 +55,9 @@ def has_many_requests(spec: ResolvedSpec) -> bool:
     return CAPABILITIES[spec.path].names_devices and not spec.constraints.spread and spec.slices > FEW
 
 
-def fitting_node(row: Allocation, spec: ResolvedSpec) -> str:
-    """Return a node that has devices free for all slices of an allocation; "" if none is found."""
-    fleet = device_inventory.of_flavor(row.offering.flavor).available(Fraction(0))
-    return fit.Search(fleet).fitting_node(of_slices(spec, row.offering.profile))
-
-
-def of_slices(spec: ResolvedSpec, profile: str) -> Claim:
-    """Return the claim of an allocation's slices (``claim_spec``), whose profile is "" for whole GPUs."""
-    conditions = (Condition(PROFILE, "string", "==", (profile,)),) if profile else ()
-    capacity = {qualified(name): amount for name, amount in spec.capacity.items()}
-    choice = Choice("", "", "mig" if profile else "gpu", 1, conditions, capacity)
-    constraints = tuple(
-        Constraint("", attribute, kind == "distinctAttribute", ())
-        for each in claim_spec.constraints(spec)
-        for kind, attribute in each.items()
-    )
-    return Claim(tuple(Request("", str(number), (choice,)) for number in range(spec.slices)), constraints)
+def _has_room(row: Allocation, spec: ResolvedSpec) -> bool:
+    """Return whether some node has room for all slices of an allocation."""
+    constraints, flavor = spec.constraints, row.offering.flavor
+    devices = flavor_devices.of_flavors([flavor], cliques=constraints.same_clique)[flavor.pk]
+    shape = flavor_devices.slice_shape(row.offering)
+    return devices.max_colocated(shape, constraints.names, spread=False) >= spec.slices

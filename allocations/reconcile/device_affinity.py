@@ -1,18 +1,20 @@
-"""Chooses the GPUs or the node of an allocation's claims, and drops the choice if the scheduler cannot follow it.
+"""Chooses the GPUs that an allocation's claims request, and drops the choice if the scheduler cannot follow it.
 
 The scheduler takes the first GPU that fits. A claim of a MIG slice therefore requests the GPU on which the slice
 leaves the most to others (``allocations.capacity.device_choice``). The choice is a preference: if another claim is
 allocated the GPU first, so that the holder pod finds no device, the claim is created again without it.
 
-Of many slices the scheduler would try every order on each node that has a few too few. So for these a node is chosen
-where no GPUs are, and if the scheduler cannot follow the choice, another one is made.
+Many slices of any kind request chosen GPUs, and if these are taken, others: the scheduler would try equal requests in
+every order on each node that has a few too few.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import structlog
 
 from allocations.capacity import device_choice, flavor_devices
+from allocations.capacity.devices import PhysicalGpu
 from allocations.capacity.packing import FlavorDevices
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
@@ -53,11 +55,13 @@ def update_affinity(
 
 def supports_affinity(row: Allocation, spec: ResolvedSpec) -> bool:
     """Return whether the row requests MIG slices partitioned on demand, slices of one NVLink clique, or many."""
-    flavor = row.offering.flavor
-    is_partitioned = row.offering.kind == "mig" and flavor.partitionable
-    return CAPABILITIES[flavor.path].takes_affinity and (
-        is_partitioned or spec.constraints.same_clique or claim_search.has_many_requests(spec)
+    return CAPABILITIES[spec.path].takes_affinity and (
+        _is_partitioned(row) or spec.constraints.same_clique or claim_search.has_many_requests(spec)
     )
+
+
+def _is_partitioned(row: Allocation) -> bool:
+    return row.offering.kind == "mig" and row.offering.flavor.partitionable
 
 
 def _next_affinity(
@@ -71,22 +75,24 @@ def _next_affinity(
         return stored if existing else DeviceAffinity()
     if not stored:
         if existing:  # the row was created again from its lease: the claims have the choice
-            uuids, nodes = backend.requested_gpus(spec, snapshot), {one.node for one in state.occupied}
-            # "" if nothing is held: after a failed start clique and node are chosen again.
-            clique = flavor_devices.clique_of(row.project.cluster_id, nodes) if spec.constraints.same_clique else None
-            is_on_node = row.recovered and not any(uuids) and claim_search.has_many_requests(spec)
-            return DeviceAffinity(uuids, clique, min(nodes, default="") if is_on_node else "")
+            uuids = backend.requested_gpus(spec, snapshot)
+            if not spec.constraints.same_clique:
+                return DeviceAffinity(uuids)
+            # "" if nothing is held: after a failed start the clique is chosen again.
+            return DeviceAffinity(
+                uuids, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in state.occupied})
+            )
         if row.recovered:
             _require_claims_seen(spec, snapshot)
         return _choose(row, spec)
     if (
-        (stored.node or stored.gpu_uuids is not None)
+        stored.gpu_uuids is not None
         and len(existing) == len(claims)
         and not state.occupied
         and backend.finds_no_device(spec, snapshot)
     ):
         if claim_search.has_many_requests(spec):
-            return _choose(row, spec)
+            return _choose(row, spec, refused=stored.gpu_uuids or ())
         return DeviceAffinity(clique=stored.clique, is_abandoned=True)
     return stored
 
@@ -100,47 +106,61 @@ def _require_claims_seen(spec: ResolvedSpec, snapshot: Snapshot) -> None:
             raise MirrorStale(f"claim {claim.name} of an adopted allocation has not been listed yet")
 
 
-def _choose(row: Allocation, spec: ResolvedSpec) -> DeviceAffinity:
-    """Choose a clique, GPUs and a node for the row, store the choice, and return it.
+def _choose(row: Allocation, spec: ResolvedSpec, refused: Collection[str] = ()) -> DeviceAffinity:
+    """Choose a clique and GPUs for the row, store the choice, and return it.
 
     Choices for one flavor are made one at a time; each counts the chosen GPUs of claims that are not allocated yet.
+    GPUs on which the scheduler ``refused`` many slices are chosen again only where there are no others.
     """
-    flavor, offering, constraints = row.offering.flavor, row.offering, spec.constraints
+    flavor, constraints, affinity = row.offering.flavor, spec.constraints, DeviceAffinity()
     with advisory_lock("device_affinity", flavor.name):
         devices = flavor_devices.of_flavors([flavor], cliques=constraints.same_clique)[flavor.pk]
-        devices = _with_pending(row, flavor, devices)
-        affinity = DeviceAffinity()
+        pending = _pending(row, flavor)
         if constraints.same_clique:
-            shape = flavor_devices.slice_shape(offering)
             clique = device_choice.best_clique(
-                devices, shape, spec.slices, constraints.names, spread=constraints.spread
+                device_choice.with_pending(devices, pending),
+                flavor_devices.slice_shape(row.offering),
+                spec.slices,
+                constraints.names,
+                spread=constraints.spread,
             )
-            affinity = DeviceAffinity(clique=clique)
-            devices = devices.of_clique(clique)
-        if offering.kind == "mig" and flavor.partitionable:
-            chosen = device_choice.choose_devices(
-                devices, offering.profile, spec.slices, constraints.names, spread=constraints.spread
-            )
-            uuids = tuple(gpu.uuid for gpu in chosen) if chosen else None
-            affinity = replace(affinity, gpu_uuids=uuids, is_abandoned=uuids is None)
-        if affinity.gpu_uuids is None and claim_search.has_many_requests(spec):
-            affinity = _on_a_node(row, spec, affinity)
+            affinity, devices = DeviceAffinity(clique=clique), devices.of_clique(clique)
+        gpus = _gpus(row, spec, devices, pending, refused)
+        uuids = tuple(gpu.uuid for gpu in gpus) if gpus else None
+        affinity = replace(affinity, gpu_uuids=uuids, is_abandoned=uuids is None and _is_partitioned(row))
         # Within the lock, so that the next choice sees this one.
         Allocation.objects.filter(pk=row.pk).update(device_affinity=affinity.to_json())
     return affinity
 
 
-def _on_a_node(row: Allocation, spec: ResolvedSpec, affinity: DeviceAffinity) -> DeviceAffinity:
-    """Return the affinity with a node that has devices for all slices, and with its clique if they must be in one."""
-    node = claim_search.fitting_node(row, spec)
-    if not spec.constraints.same_clique:
-        return replace(affinity, node=node)
-    clique = flavor_devices.clique_of(row.project.cluster_id, {node})
-    return replace(affinity, node=node, clique=clique) if clique else affinity
+def _gpus(
+    row: Allocation,
+    spec: ResolvedSpec,
+    devices: FlavorDevices,
+    pending: Collection[tuple[str, str]],
+    refused: Collection[str],
+) -> Sequence[PhysicalGpu] | None:
+    """Return the GPU of each slice; None if the scheduler is to choose."""
+    planned, constraints, count = device_choice.with_pending(devices, pending), spec.constraints, spec.slices
+    shape, taken = flavor_devices.slice_shape(row.offering), {uuid for _, uuid in pending}
+
+    def best() -> Sequence[PhysicalGpu] | None:
+        return device_choice.choose_devices(
+            planned, row.offering.profile, count, constraints.names, spread=constraints.spread
+        )
+
+    def fill(gpus: FlavorDevices, avoided: Collection[str]) -> Sequence[PhysicalGpu] | None:
+        return device_choice.fill_devices(gpus, shape, count, constraints.names, avoided)
+
+    if not claim_search.has_many_requests(spec):
+        return best() if _is_partitioned(row) else None
+    if refused and (others := fill(planned, {*taken, *refused})):
+        return others
+    return (best() if _is_partitioned(row) else fill(planned, taken)) or fill(devices, ())
 
 
-def _with_pending(row: Allocation, flavor: Flavor, devices: FlavorDevices) -> FlavorDevices:
-    """Return the devices as they will be once the claims that request GPUs of them are allocated."""
+def _pending(row: Allocation, flavor: Flavor) -> list[tuple[str, str]]:
+    """Return profile and GPU of each slice of others whose claim requests the GPU and is not allocated yet."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
     ).filter(device_affinity__has_key=GPU_UUIDS)
@@ -153,11 +173,10 @@ def _with_pending(row: Allocation, flavor: Flavor, devices: FlavorDevices) -> Fl
         cluster=flavor.cluster_id, kind="ResourceClaim", allocation__in=[name for _, name, _, _ in rows]
     )
     allocated = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
-    pending = (
+    return [
         (profile, uuid)
         for namespace, name, profile, stored in rows
         if (namespace, name) not in allocated
         for uuid in DeviceAffinity.from_json(stored).gpu_uuids or ()
         if uuid
-    )
-    return device_choice.with_pending(devices, pending)
+    ]

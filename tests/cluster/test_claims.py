@@ -28,7 +28,6 @@ from tests.support.people import client
 pytestmark = pytest.mark.cluster
 ROOT = "resource.kubernetes.io/pcieRoot"
 OFFERING = "h100/claim"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 UNIT = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
 
 
@@ -307,9 +306,9 @@ def test_many_slices_are_held_on_the_one_node_that_has_room_for_them(asking: Ask
     assert answer.status_code == 201, answer.json()
     row = wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
     assert {device["pool"] for device in asking.devices(row)} == {"h100-1"}
-    pod = asking.admin.get("pod", f"{row.name}-holder", asking.project.namespace)
-    [term] = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["h100-1"]}]}
+    claim = asking.admin.get("resourceclaim", row.name, asking.project.namespace)
+    requests = {one["name"]: str(one["exactly"]["selectors"]) for one in claim["spec"]["devices"]["requests"]}
+    assert all(attribute(device, "uuid") in requests[device["request"]] for device in asking.devices(row))
     for one in (row, *in_use):
         ended(member, one)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from allocations.cluster.backends import dra
+from allocations.cluster.projectors import devices
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed import Deadlines
 from allocations.domain.phases import Phase
@@ -136,27 +137,29 @@ def test_many_slices_whose_gpus_are_taken_are_given_others(member, project):
     assert update_affinity(row, claim(row, gpus), waiting) == {"cards": ["GPU-h100-0-1"] * 6}
 
 
-def test_many_slices_whose_gpus_are_not_chosen_are_held_on_a_node_that_has_room(team, project):
+def test_many_whole_gpus_are_chosen_and_requested_one_by_one(team, project):
     h100_node(team, gpus=8)
     row = spec_of_row.rows().get(pk=allocate(person(team), project, "h100/whole", 8).pk)
     assert update_affinity(row, is_blocked=True) == {}
-    assert update_affinity(row) == {"node": "h100-0"}
-    (pod,) = [each for each in dra.objects(spec_of_row.resolved_spec(row), Snapshot([])) if each["kind"] == "Pod"]
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert terms["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["h100-0"]
-    seen = claim(row, [""] * 8)
-    assert update_affinity(row, seen) == {"node": "h100-0"}
-    assert update_affinity(row, seen, is_blocked=True) == {"node": "h100-0"}
+    gpus = update_affinity(row)["cards"]
+    assert len({*gpus}) == 8
+    row = spec_of_row.rows().get(pk=row.pk)
+    (made, _) = dra.objects(spec_of_row.resolved_spec(row), Snapshot([]))
+    assert devices.claim(made)["cards"] == gpus
+    seen = claim(row, gpus)
+    assert update_affinity(row, seen, is_blocked=True) == {"cards": gpus}
     assert update_affinity(row, is_blocked=True) == {}
 
 
-def test_a_row_of_many_slices_that_was_lost_learns_its_node_from_what_it_holds(team, project):
-    h100_node(team, gpus=8)
-    row = spec_of_row.rows().get(pk=allocate(person(team), project, "h100/whole", 8).pk)
-    Allocation.objects.filter(pk=row.pk).update(recovered=True)
-    row.refresh_from_db(fields=["recovered"])
-    held = claim(row, [""] * 8, [f"gpu-{n}" for n in range(8)])
-    assert update_affinity(row, held) == {"cards": [""] * 8, "node": "h100-0"}
+def test_many_whole_gpus_that_others_have_chosen_are_chosen_last(team, project):
+    h100_node(team, gpus=16)
+    first, second = (
+        spec_of_row.rows().get(pk=allocate(person(team), project, "h100/whole", count).pk) for count in (5, 3)
+    )
+    assert len(update_affinity(first)["cards"]) == 5
+    assert update_affinity(second) == {}
+    third = spec_of_row.rows().get(pk=allocate(person(team), project, "h100/whole", 5).pk)
+    assert update_affinity(third) == update_affinity(first)
 
 
 def test_once_taken_back_the_next_start_chooses_anew(member, project):

@@ -1,9 +1,12 @@
 """What still fits on GPUs, how much of it at the same time, and the choice of a GPU for a slice."""
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from allocations.capacity import device_choice
 from allocations.capacity.devices import PhysicalGpu, SliceShape
@@ -215,3 +218,35 @@ class TestBlockedGpus:
 
 def blocked(gpus: str, *of_node: PhysicalGpu) -> list[PhysicalGpu]:
     return [replace(one, blocked_gpus=Fraction(gpus)) for one in of_node]
+
+
+CONSTRAINTS = st.sets(st.sampled_from(["same_pcie_root", "distinct_gpus", "same_gpu"]))
+SHAPES = st.sampled_from([WHOLE, mig("1g.10gb"), mig("2g.20gb")])
+TAKEN = st.lists(st.sampled_from(["", "whole", "1g.10gb"]), min_size=1, max_size=8)
+
+
+@given(nodes=st.lists(TAKEN, min_size=1, max_size=3), shape=SHAPES, count=st.integers(1, 12), constraints=CONSTRAINTS)
+def test_slices_are_given_gpus_on_one_node_if_and_only_if_one_has_room(
+    nodes: list[list[str]], shape: SliceShape, count: int, constraints: set[str]
+) -> None:
+    gpus = [
+        replace(gpu(number, node=f"h100-{at}"), allocated=(f"gpu-{number}",))
+        if taken == "whole"
+        else gpu(number, *([(taken, 0)] if taken else []), node=f"h100-{at}")
+        for at, each in enumerate(nodes)
+        for number, taken in enumerate(each)
+    ]
+    fleet = cut(*gpus)
+    chosen = device_choice.fill_devices(fleet, shape, count, constraints, ())
+    assert (chosen is not None) == (fleet.max_colocated(shape, constraints, spread=False) >= count)
+    for one, times in Counter(chosen or ()).items():
+        assert times <= cut(one).total(shape)
+    assert len({one.node for one in chosen or ()}) <= 1
+
+
+def test_the_fullest_node_that_has_room_is_filled_and_gpus_to_be_avoided_are_not() -> None:
+    fleet = cut(*node(8), *node(6, "h100-1"))
+    chosen = device_choice.fill_devices(fleet, WHOLE, 5, (), ())
+    assert [one.uuid for one in chosen or ()] == [f"GPU-h100-1-{number}" for number in range(5)]
+    others = device_choice.fill_devices(fleet, WHOLE, 5, (), {"GPU-h100-1-0", "GPU-h100-1-1"})
+    assert {one.node for one in others or ()} == {"h100-0"}

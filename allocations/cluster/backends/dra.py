@@ -72,7 +72,6 @@ def holder(spec: ResolvedSpec, part: Part) -> Manifest:
             "terminationGracePeriodSeconds": 1,
             "restartPolicy": "Always",
             "nodeSelector": _node_selector(spec),
-            **({"affinity": _of_node(spec.node)} if spec.node else {}),
             "tolerations": [dict(t) for t in spec.tolerations],
             "securityContext": {
                 "runAsNonRoot": True,
@@ -108,12 +107,6 @@ def _node_selector(spec: ResolvedSpec) -> dict[str, str]:
     return {**spec.node_selector, **({CLIQUE_LABEL: spec.clique} if spec.constraints.same_clique else {})}
 
 
-def _of_node(name: str) -> Manifest:
-    """Return the affinity to a node by its name, which leads the scheduler to search no other."""
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-
-
 def objects(spec: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
     """Return the claims and holders that should exist.
 
@@ -144,7 +137,7 @@ def outdated(spec: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
 def _has_other_affinity(spec: ResolvedSpec, part: Part, snapshot: Snapshot) -> bool:
     """Return whether a claim without devices selects other GPUs; one with devices is never moved."""
     observed = snapshot.get(part.claim)
-    if observed is None or spec.kind != "mig" or claim_facts(observed).get("devices"):
+    if observed is None or spec.claim_spec is not None or claim_facts(observed).get("devices"):
         return False
     uuids = gpus_requested(observed)
     return any(uuids) and uuids != tuple(spec.gpu_uuids[n] if spec.gpu_uuids else "" for n in part.slices)

@@ -33,7 +33,8 @@ def _exactly(spec: ResolvedSpec, index: int) -> Manifest:
         "allocationMode": "ExactCount",
         "count": 1,
     }
-    gpu_selectors = [gpu_selector.of_gpu(uuid) for uuid in spec.gpu_uuids[index : index + 1] if uuid]
+    is_mig = spec.kind == "mig"
+    gpu_selectors = [gpu_selector.of_gpu(uuid, is_mig=is_mig) for uuid in spec.gpu_uuids[index : index + 1] if uuid]
     if expressions := [*spec.selectors, *gpu_selectors]:
         exactly["selectors"] = [{"cel": {"expression": expression}} for expression in expressions]
     if spec.capacity:

@@ -56,7 +56,7 @@ def _device(result: Raw) -> AllocatedDevice:
 
 
 def _selected_gpu(selectors: Iterable[Raw]) -> str:
-    """Return the UUID of the parent GPU that one of the selectors names, as ``backends.dra`` writes it; "" if none."""
+    """Return the UUID of the GPU that one of the selectors names, as ``backends.dra`` writes it; "" if none."""
     matches = (gpu_selector.OF_GPU.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
     return next((match[1] for match in matches if match), "")
 
