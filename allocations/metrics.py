@@ -121,8 +121,9 @@ class StoreMetrics(Collector):
             quota.add_metric([cluster], store.quota_bytes)
             refused.add_metric([cluster], store.refused_writes)
         yield from (family for family in (size, quota, refused) if family.samples)
-        rows = Project.objects.filter(archived_at=None).values_list("object_limits", "config_size_kib")
-        kib = sum(object_limits.stored_kib(object_limits.numbers(changed), size) for changed, size in rows)
+        rows = Project.objects.filter(archived_at=None).values_list("object_limits", "adopted", "config_size_kib")
+        counts = ((object_limits.numbers(changed, is_adopted=adopted), size) for changed, adopted, size in rows)
+        kib = sum(object_limits.stored_kib(numbers, size) for numbers, size in counts)
         yield GaugeMetricFamily(
             "gpu_portal_cluster_store_projects_bytes",
             "What all projects may store in etcd together: numbers of objects times sizes.",

@@ -9,6 +9,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.fields.json import KT
+from django.db.models.lookups import IsNull
 
 from allocations.domain.custom_claim import slices_of
 from allocations.domain.observed_facts import ObservedFacts
@@ -16,6 +17,9 @@ from allocations.domain.phases import Outcome, Phase
 from portal.clusters.models import Cluster
 from portal.tenants.models import Project
 from quotas.catalog.models import Offering
+
+HAS_ENDED = IsNull(F("ended_at"), False)
+"""By this, what is live comes first: in the order of a page, and in the index that it reads."""
 
 
 class Allocation(models.Model):
@@ -121,6 +125,7 @@ class Allocation(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["project"], condition=Q(ended_at__isnull=True), name="allocation_live"),
             models.Index(fields=["-created_at", "-id"], name="allocation_newest"),
+            models.Index(HAS_ENDED, F("created_at").desc(), F("id").desc(), name="allocation_live_first"),
             models.Index(fields=["project", "name", "-ended_at"], name="allocation_by_name"),
         ]
 

@@ -9,13 +9,13 @@ from portal.core.errors import Problem
 from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX, OBJECT_KINDS, ObjectKind
 
 
-def _number(kind: ObjectKind) -> forms.IntegerField:
+def _number(kind: ObjectKind, *, is_adopted: bool) -> forms.IntegerField:
     return forms.IntegerField(
         required=False,
         min_value=kind.minimum,
         max_value=kind.maximum,
         label=kind.title,
-        help_text=f"{kind.minimum} to {kind.maximum}; {kind.default} if left empty.",
+        help_text=f"{kind.minimum} to {kind.maximum}; {kind.usual(is_adopted=is_adopted)} if left empty.",
     )
 
 
@@ -30,9 +30,10 @@ class ObjectLimitsForm(Form):
         help_text=f"1 to {CONFIG_KIB_MAX}; {CONFIG_KIB} if left empty.",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, is_adopted: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields = {**{name: _number(kind) for name, kind in OBJECT_KINDS.items()}, **self.fields}
+        numbers = {name: _number(kind, is_adopted=is_adopted) for name, kind in OBJECT_KINDS.items()}
+        self.fields = {**numbers, **self.fields}
 
     def settings(self) -> dict[str, Any]:
         size_kib = self.cleaned_data["config_size_kib"]

@@ -5,8 +5,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import F, QuerySet
-from django.db.models.lookups import IsNull
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -15,7 +14,7 @@ from allocations.connect.connection import USABLE, connect, label_line
 from allocations.domain.allocation_spec import Labels
 from allocations.domain.phases import DERIVED, Phase
 from allocations.lifecycle import spec_of_row
-from allocations.models import Allocation
+from allocations.models import HAS_ENDED, Allocation
 from allocations.queues import entries
 from allocations.requests import forecast, pod_use, selectors, services
 from frontend.allocation_cards import cards_of
@@ -70,7 +69,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
     filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "label", "mine")}
-    rows = selectors.listed(request.user).order_by(IsNull(F("ended_at"), False), "-created_at", "-id")
+    rows = selectors.listed(request.user).order_by(HAS_ENDED, "-created_at", "-id")
     if filters["project"]:
         rows = rows.filter(project__slug=filters["project"])
     if filters["phase"]:

@@ -23,10 +23,10 @@ def object_limits(request: PageRequest, slug: str) -> HttpResponse:
     """Show the table of kinds, and to operators the form that changes it."""
     if request.method != "POST":
         row = access.project_for(request.user, slug)
-        may_change = editable.may_manage(request.user)
-        return _show(request, row, ObjectLimitsForm(initial=_known(row)) if may_change else None)
+        form = ObjectLimitsForm(initial=_known(row), is_adopted=row.adopted)
+        return _show(request, row, form if editable.may_manage(request.user) else None)
     row = editable.project(request.user, slug)
-    form = ObjectLimitsForm(request.POST)
+    form = ObjectLimitsForm(request.POST, is_adopted=row.adopted)
     if form.is_valid():
         try:
             organization.change_project(request.user, row, lock=_locked, **form.settings())
@@ -43,16 +43,16 @@ def _locked(row: Project) -> Project:
 
 
 def _known(row: Project) -> dict[str, int]:
-    return {**limits.numbers(row.object_limits), "config_size_kib": row.config_size_kib}
+    return {**limits.numbers(row.object_limits, is_adopted=row.adopted), "config_size_kib": row.config_size_kib}
 
 
 def _show(request: PageRequest, row: Project, form: ObjectLimitsForm | None, status: int = 200) -> HttpResponse:
-    counts = limits.numbers(row.object_limits)
+    counts = limits.numbers(row.object_limits, is_adopted=row.adopted)
     kinds: list[dict[str, Any]] = []
     for name, kind in limits.OBJECT_KINDS.items():
         size = limits.size_kib(name, row.config_size_kib)
-        mib = f"{counts[name] * size / 1024:.1f}"
-        kinds.append({"kind": kind, "number": counts[name], "size_kib": size, "mib": mib})
-    stored = limits.stored_mib(row.object_limits, row.config_size_kib)
+        mib, default = f"{counts[name] * size / 1024:.1f}", kind.usual(is_adopted=row.adopted)
+        kinds.append({"kind": kind, "number": counts[name], "default": default, "size_kib": size, "mib": mib})
+    stored = limits.stored_mib(row.object_limits, row.config_size_kib, is_adopted=row.adopted)
     context = {"project": row, "form": form, "kinds": kinds, "stored": stored, "bound": settings.PROJECT_STORE_MIB}
     return show(request, "frontend/object_limits.html", context, status=status)

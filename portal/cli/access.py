@@ -46,7 +46,7 @@ WIDE_TOKENS: Columns = {"CREATED": lambda row: moment(row["created_at"]), "PREFI
 def login(url: str, token: str, project: str | None, output: Output, request_timeout: float | None) -> None:
     """Check a token and store it for the other commands, readable only by you."""
     refuse_unusable_text(click.get_current_context())
-    kept = config.stored()
+    kept = config.usable()
     wanted = Config(config.base(url), token.strip())
     if wanted.url == kept.url:
         wanted = replace(wanted, project=kept.project)

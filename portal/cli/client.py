@@ -46,12 +46,17 @@ class Bearer(AuthBase):
         return request
 
 
+class MissingMemberError(CommandError, KeyError):
+    """An answer lacks a member. As a KeyError, it is what a template takes for a path that finds nothing."""
+
+
 class Answer(dict[str, Any]):
-    """An object of an answer. Raises CommandError for a member that it lacks, as those of other servers do."""
+    """An object of an answer. Raises MissingMemberError for a member that it lacks, as those of other servers do."""
 
     def __missing__(self, name: str) -> Any:
         detail = f"The answer has no {name}, which this command needs."
-        raise CommandError(detail, reason="no_portal", hint="Is the portal of another version, or the URL another one?")
+        hint = "Is the portal of another version, or the URL another one?"
+        raise MissingMemberError(detail, reason="no_portal", hint=hint)
 
 
 class Client:

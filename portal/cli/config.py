@@ -88,17 +88,25 @@ def save(config: Config) -> Path:
 
 
 def stored() -> Config:
-    """Return what the file has, which may be nothing."""
+    """Return what the file has, which may be nothing. Raises CommandError if it cannot be read or used."""
     try:
         file = path()
     except CommandError:
         return Config("", "")
-    if not file.exists():
-        return Config("", "")
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (FileNotFoundError, NotADirectoryError):
+        return Config("", "")
+    except (OSError, ValueError) as error:
         raise CommandError(
             f"{file} cannot be read ({error}).", reason="not_configured", hint="Run `gpu-portal login` again."
         ) from error
     return Config(*(str(values.get(name, "")) for name in ("url", "token", "project")))
+
+
+def usable() -> Config:
+    """Return what the file has; nothing if it cannot be read or used, for `login`, which writes it anew."""
+    try:
+        return stored()
+    except CommandError:
+        return Config("", "")

@@ -75,7 +75,7 @@ def admit(request: HttpRequest, person: int, budget: str = "", *, is_remembered:
         raise
 
 
-def admit_release(request: HttpRequest, person: int, what: str | bytes) -> None:
+def admit_release(request: HttpRequest, person: int, what: str) -> None:
     """Count a release until it ends with the person's others of the same: they wait for no other request, and no other
     for them. Raises TooManyRequests if too many run or wait.
     """

@@ -11,7 +11,7 @@ from portal.tenants.object_limits import CONFIG_KIB, stored_mib
 @register()
 def bound_holds_the_defaults(**_: Any) -> list[CheckMessage]:
     """Warn unless a new project's default object limits stay below the bound of a project."""
-    defaults = stored_mib({}, CONFIG_KIB)
+    defaults = stored_mib({}, CONFIG_KIB, is_adopted=True)
     if defaults <= settings.PROJECT_STORE_MIB:
         return []
     return [

@@ -26,7 +26,7 @@ HOLDERS = 500
 @dataclass(frozen=True)
 class ObjectKind:
     """A kind of object. ``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of
-    objects.
+    objects. ``is_of_adopted``: the default is for adopted namespaces, and 0 in others.
 
     ``size_kib``: of one object, with its status and what controllers create beside it; the default for ConfigMaps and
     Secrets; 0 where the objects are counted by another kind, too.
@@ -39,6 +39,11 @@ class ObjectKind:
     maximum: int
     minimum: int = 0
     size_kib: int = OBJECT_KIB
+    is_of_adopted: bool = False
+
+    def usual(self, *, is_adopted: bool) -> int:
+        """Return the number that a project has if nothing is set."""
+        return 0 if self.is_of_adopted and not is_adopted else self.default
 
 
 OBJECT_KINDS = {
@@ -55,7 +60,9 @@ OBJECT_KINDS = {
         ),
         ObjectKind(OTHER_PODS, "Unfinished pods of no allocation or queued Job", "pods", 250, 10_000, size_kib=0),
         ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
-        ObjectKind("cronjobs", "CronJobs, in adopted namespaces", "count/cronjobs.batch", 20, 1000),
+        # Tenants' role has the verb create for a guard's words alone (policies/refused-kinds.yaml), and a quota of 0
+        # refuses where that guard is not applied.
+        ObjectKind("cronjobs", "CronJobs, in adopted namespaces", "count/cronjobs.batch", 20, 1000, is_of_adopted=True),
         ObjectKind("deployments", "Deployments", "count/deployments.apps", 100, 1000),
         ObjectKind("replicasets", "ReplicaSets, up to 4 a Deployment", "count/replicasets.apps", 400, 4000),
         ObjectKind("statefulsets", "StatefulSets", "count/statefulsets.apps", 50, 1000),
@@ -90,15 +97,15 @@ OBJECT_KINDS = {
 }
 
 
-def numbers(changed: Mapping[str, int]) -> dict[str, int]:
+def numbers(changed: Mapping[str, int], *, is_adopted: bool) -> dict[str, int]:
     """Return the number of each kind, given those that differ from the defaults."""
-    return {name: changed.get(name, kind.default) for name, kind in OBJECT_KINDS.items()}
+    return {name: changed.get(name, kind.usual(is_adopted=is_adopted)) for name, kind in OBJECT_KINDS.items()}
 
 
-def is_default(name: str, number: int | None) -> bool:
+def is_default(name: str, number: int | None, *, is_adopted: bool) -> bool:
     """Return whether the number is what the kind has if nothing is set; None sets it."""
     kind = OBJECT_KINDS.get(name)
-    return kind is not None and number in (None, kind.default)
+    return kind is not None and number in (None, kind.usual(is_adopted=is_adopted))
 
 
 def size_kib(name: str, config_kib: int) -> int:
@@ -111,24 +118,20 @@ def stored_kib(counts: Mapping[str, int], config_kib: int) -> int:
     return sum(count * size_kib(name, config_kib) for name, count in counts.items())
 
 
-def stored_mib(changed: Mapping[str, int], config_kib: int) -> int:
+def stored_mib(changed: Mapping[str, int], config_kib: int, *, is_adopted: bool) -> int:
     """Return what a project may store in etcd, in whole MiB, rounded up."""
-    return -(-stored_kib(numbers(changed), config_kib) // 1024)
+    return -(-stored_kib(numbers(changed, is_adopted=is_adopted), config_kib) // 1024)
 
 
 def quota(changed: Mapping[str, int], *, is_adopted: bool) -> dict[str, str]:
-    """Return the numbers as `spec.hard` of the ResourceQuota of all objects.
-
-    There are no CronJobs but in adopted namespaces, or where an operator sets a number: tenants' role has the verb
-    create for a guard's words alone (policies/refused-kinds.yaml), and a quota refuses where that guard is not applied.
-    """
-    counts = numbers(changed if is_adopted else {"cronjobs": 0, **changed})
+    """Return the numbers as `spec.hard` of the ResourceQuota of all objects."""
+    counts = numbers(changed, is_adopted=is_adopted)
     return {kind.quota_key: str(counts[name]) for name, kind in OBJECT_KINDS.items() if name != OTHER_PODS}
 
 
 def other_pods(changed: Mapping[str, int]) -> int:
     """Return how many unfinished pods there may be besides those of allocations and queued Jobs."""
-    return numbers(changed)[OTHER_PODS]
+    return changed.get(OTHER_PODS, OBJECT_KINDS[OTHER_PODS].default)
 
 
 def used_kib(used: Mapping[str, int], config_kib: int) -> int:
@@ -136,19 +139,18 @@ def used_kib(used: Mapping[str, int], config_kib: int) -> int:
     return stored_kib({name: used.get(kind.quota_key, 0) for name, kind in OBJECT_KINDS.items()}, config_kib)
 
 
-def merge(changed: Mapping[str, int], values: Mapping[str, int | None]) -> dict[str, int]:
-    """Return the numbers that differ from the defaults once ``given`` is set; None sets a kind's default.
+def merge(changed: Mapping[str, int], values: Mapping[str, int | None], *, is_adopted: bool) -> dict[str, int]:
+    """Return the numbers that differ from the defaults once ``values`` are set; None sets a kind's default.
 
     Invalid, by field, for a kind that is not known and for a number out of its range.
     """
-    errors = {
-        f"object_limits.{name}": [_refusal(name, count)] for name, count in values.items() if _refusal(name, count)
-    }
-    if errors:
+    refusals = {name: _refusal(name, count, is_adopted=is_adopted) for name, count in values.items()}
+    if errors := {f"object_limits.{name}": [words] for name, words in refusals.items() if words}:
         raise Invalid(errors)
-    wanted = {name: OBJECT_KINDS[name].default if count is None else count for name, count in values.items()}
-    merged = numbers({**changed, **wanted})
-    return {name: count for name, count in merged.items() if count != OBJECT_KINDS[name].default}
+    usual = numbers({}, is_adopted=is_adopted)
+    wanted = {name: usual[name] if count is None else count for name, count in values.items()}
+    merged = numbers({**changed, **wanted}, is_adopted=is_adopted)
+    return {name: count for name, count in merged.items() if count != usual[name]}
 
 
 def check_config_size(config_kib: int) -> None:
@@ -158,7 +160,12 @@ def check_config_size(config_kib: int) -> None:
 
 
 def check_bound(
-    before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], bound_mib: int, field: str
+    before: tuple[Mapping[str, int], int],
+    after: tuple[Mapping[str, int], int],
+    bound_mib: int,
+    field: str,
+    *,
+    is_adopted: bool,
 ) -> None:
     """Raise Invalid at ``field`` if a project may not store ``after`` (numbers that differ, size of ConfigMaps and
     Secrets in KiB).
@@ -166,32 +173,36 @@ def check_bound(
     A value above the bound is accepted if it is less than ``before``: a project that was above when the bound was
     lowered comes down in steps.
     """
-    was, wanted = (stored_kib(numbers(changed), config_kib) for changed, config_kib in (before, after))
+    old, new = (numbers(changed, is_adopted=is_adopted) for changed, _ in (before, after))
+    was, wanted = stored_kib(old, before[1]), stored_kib(new, after[1])
     if wanted <= bound_mib * 1024 or wanted < was or before == after:
         return
     raise Invalid(
         {
             field: [
                 f"The project could then store {-(-wanted // 1024)} MiB in etcd, and {bound_mib} MiB is the most "
-                f"(PROJECT_STORE_MIB). {_suggestion(before, after, wanted - bound_mib * 1024)}"
+                f"(PROJECT_STORE_MIB). {_suggestion((old, before[1]), (new, after[1]), wanted - bound_mib * 1024)}"
             ]
         }
     )
 
 
-def _refusal(name: str, count: int | None) -> str:
+def _refusal(name: str, count: int | None, *, is_adopted: bool) -> str:
     kind = OBJECT_KINDS.get(name)
     if kind is None:
         return f"There is no such kind. Kinds are: {', '.join(OBJECT_KINDS)}."
     if count is not None and not kind.minimum <= count <= kind.maximum:
         room = " The portal's own need room." if kind.minimum == HOLDERS else ""
-        return f"Give {kind.minimum} to {kind.maximum}, or null for the default of {kind.default}.{room}"
+        usual = kind.usual(is_adopted=is_adopted)
+        return f"Give {kind.minimum} to {kind.maximum}, or null for the default of {usual}.{room}"
     return ""
 
 
 def _suggestion(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], excess_kib: int) -> str:
-    """Return a sentence about which one of the raised values would fit if the others stay as requested."""
-    old, new, config_kib = numbers(before[0]), numbers(after[0]), after[1]
+    """Return a sentence about which one of the raised values would fit if the others stay as requested. Both have the
+    numbers of all kinds.
+    """
+    (old, _), (new, config_kib) = before, after
     fitting = []
     for name, kind in OBJECT_KINDS.items():
         if new[name] <= old[name] or not kind.size_kib:

@@ -83,7 +83,7 @@ def create_project(
     `adopt` takes an existing namespace: its guard only warns at first (`Guard.AUDIT`), and the namespace outlives the
     project.
     """
-    stores = structure.checked_store(None, object_limits, config_size_kib)
+    stores = structure.checked_store(None, object_limits, config_size_kib, is_adopted=adopt)
     with transaction.atomic():
         project = _insert(
             Project(

@@ -144,22 +144,26 @@ def configure_project(
             raise Invalid({name: [f"Use one of {', '.join(values)}."]})
     changes: dict[str, Any] = {name: value for name, value in requested.items() if value is not None}
     if object_limits is not None or config_size_kib is not None:
-        changes |= checked_store(project, object_limits, config_size_kib)
+        changes |= checked_store(project, object_limits, config_size_kib, is_adopted=project.adopted)
     with transaction.atomic():
         if _change(project, "configure", changes, actor):
             workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def checked_store(
-    project: Project | None, object_limits: Mapping[str, int | None] | None, config_size_kib: int | None
+    project: Project | None,
+    object_limits: Mapping[str, int | None] | None,
+    config_size_kib: int | None,
+    *,
+    is_adopted: bool,
 ) -> dict[str, Any]:
     """Return both fields of a project with these values set; raise Invalid above the bound of a project."""
     before = (project.object_limits, project.config_size_kib) if project else ({}, limits.CONFIG_KIB)
     size_kib = before[1] if config_size_kib is None else config_size_kib
     limits.check_config_size(size_kib)
-    after = (limits.merge(before[0], object_limits or {}), size_kib)
+    after = (limits.merge(before[0], object_limits or {}, is_adopted=is_adopted), size_kib)
     field = "config_size_kib" if object_limits is None else "object_limits"
-    limits.check_bound(before, after, settings.PROJECT_STORE_MIB, field)
+    limits.check_bound(before, after, settings.PROJECT_STORE_MIB, field, is_adopted=is_adopted)
     return {"object_limits": after[0], "config_size_kib": after[1]}
 
 

@@ -1,11 +1,13 @@
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.db.models import ForeignKey
 from django.forms import ModelForm
 from django.http import HttpRequest
 
 from portal.core.admin import ReadOnlyAdmin
+from portal.core.errors import Invalid
 from quotas.limits import services
 from quotas.limits.models import Limit, LimitUse, QueuePolicy, QuotaChange, WeightChange
 
@@ -46,8 +48,28 @@ class LimitUseAdmin(ReadOnlyAdmin):
     list_select_related = ("limit",)
 
 
+class QueuePolicyForm(ModelForm):
+    """Validates like the service, and refuses to add what applies without a policy."""
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        holder = values.get("team") or values.get("department") or self.instance.team or self.instance.department
+        if self.errors or holder is None:
+            return values
+        policy = {name: values[name] for name in services.POLICY}
+        try:
+            services.check_policy(holder, **policy)
+        except Invalid as problem:
+            raise ValidationError(problem.errors) from problem
+        default = QueuePolicy()
+        if self.instance.pk is None and policy == {name: getattr(default, name) for name in services.POLICY}:
+            raise ValidationError("These are the defaults, which apply without a policy.")
+        return values
+
+
 @admin.register(QueuePolicy)
 class QueuePolicyAdmin(admin.ModelAdmin):
+    form = QueuePolicyForm
     list_display = ("department", "team", "weight", "reclaim", "within")
     list_select_related = ("department", "team")
 

@@ -21,6 +21,7 @@ from quotas.limits.tree import Quota
 Holder = Department | Team | Project | Membership
 Scope = Pool | Offering | Flavor | None
 AMOUNTS = ("nominal", "borrowing", "lending")
+POLICY = ("weight", "reclaim", "within")
 
 
 def set_limit(
@@ -108,19 +109,7 @@ def set_policy(
     """Set how `holder` shares and preempts. Nothing is written if that is so, as by default: then the row has no id.
     Raises Invalid.
     """
-    errors = {}
-    if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
-        errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
-    if reclaim not in Reclaim.values:
-        errors["reclaim"] = [f"Use one of {', '.join(Reclaim.values)}."]
-    if within not in Within.values:
-        errors["within"] = [f"Use one of {', '.join(Within.values)}."]
-    if isinstance(holder, Department):  # a Cohort of Kueue has no preemption policy, its queues have
-        for name, value, only in (("reclaim", reclaim, Reclaim.ANY), ("within", within, Within.NEVER)):
-            if name not in errors and value != only:
-                errors[name] = [f"A department has a weight alone; set {name} for its teams."]
-    if errors:
-        raise Invalid(errors)
+    check_policy(holder, weight=weight, reclaim=reclaim, within=within)
     values: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
     with transaction.atomic(), advisory_lock("limits"):
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
@@ -143,6 +132,23 @@ def set_policy(
         )
         workqueue.enqueue(*targets.platforms())
     return row
+
+
+def check_policy(holder: Department | Team, *, weight: Decimal, reclaim: str, within: str) -> None:
+    """Raise Invalid unless `holder` may share and preempt so."""
+    errors = {}
+    if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
+        errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
+    if reclaim not in Reclaim.values:
+        errors["reclaim"] = [f"Use one of {', '.join(Reclaim.values)}."]
+    if within not in Within.values:
+        errors["within"] = [f"Use one of {', '.join(Within.values)}."]
+    if isinstance(holder, Department):  # a Cohort of Kueue has no preemption policy, its queues have
+        for name, value, only in (("reclaim", reclaim, Reclaim.ANY), ("within", within, Within.NEVER)):
+            if name not in errors and value != only:
+                errors[name] = [f"A department has a weight alone; set {name} for its teams."]
+    if errors:
+        raise Invalid(errors)
 
 
 def holder_fields(holder: Holder) -> dict[str, Any]:

@@ -30,6 +30,17 @@ def test_login_keeps_a_token_that_works_for_its_owner_alone(run, member, monkeyp
     assert run("offerings").exit_code == 0
 
 
+@pytest.mark.parametrize("content", [b"\xff", b"url = ", b'url = "a\\u0007"\n', b'token = "gpup_\xc3\xa4"\n'])
+def test_login_writes_a_file_anew_that_cannot_be_used(run, monkeypatch, content):
+    config.path().parent.mkdir()
+    config.path().write_bytes(content)
+    assert run("config", "set", "project", "vision-train").exit_code == 1
+    assert "Signed in" in run("login").stdout
+    monkeypatch.delenv("GPU_PORTAL_URL")
+    monkeypatch.delenv("GPU_PORTAL_TOKEN")
+    assert run("offerings").exit_code == 0
+
+
 def test_login_keeps_no_token_that_does_not_work(run):
     result = run("login", "--token", "gpup_wrong")
     assert result.exit_code == 1

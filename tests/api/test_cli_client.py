@@ -225,6 +225,12 @@ def test_a_stored_configuration_that_is_no_text_is_told_in_a_sentence(home):
         config.load()
 
 
+def test_a_stored_configuration_that_is_no_file_is_told_in_a_sentence(home):
+    config.path().mkdir(parents=True)
+    with pytest.raises(CommandError, match=r"config.toml cannot be read .*Run `gpu-portal login` again"):
+        config.load()
+
+
 def test_who_has_no_home_folder_can_use_the_environment_and_is_told_where_to_store(monkeypatch):
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as of a user whom the system does not know

@@ -41,6 +41,16 @@ def test_an_answer_is_printed_in_each_format(run):
     assert run("costs", "-o", "name").exit_code == 2
 
 
+def test_a_template_is_empty_for_a_label_that_some_rows_lack(run, member, project):
+    allocate(member, project, name="labelled", labels={"stage": "prod"})
+    allocate(member, project, name="bare")
+    template = '{range .results[*]}{.name} {.labels.stage}{"\\n"}{end}'
+    printed = run("list", "-o", f"jsonpath={template}").stdout
+    assert sorted(printed.splitlines()) == ["bare ", "labelled prod"]
+    assert run("show", "bare", "-o", "jsonpath={.labels.stage}").stdout == ""
+    assert run("list", "-o", 'jsonpath={.results[?(@.labels.stage=="prod")].name}').stdout == "labelled"
+
+
 def test_what_o_name_prints_every_command_takes(run):
     offering = run("offerings", "--kind", "whole", "-o", "name").stdout.split()[0]
     name = run("request", offering, "--project", "vision-train", "-o", "name").stdout.strip()

@@ -168,6 +168,7 @@ PROJECT = {"slug": "vision-new", "name": "New", "team": "vision"}
         ("projects", PROJECT, {"config_size_kib": 128}),
         ("projects", PROJECT, {"object_limits": {}}),
         ("projects", PROJECT, {"object_limits": {"pods": None, "jobs": 500}}),
+        ("projects", PROJECT, {"object_limits": {"cronjobs": 0}}),
         ("projects", {**PROJECT, "object_limits": {"jobs": 400}}, {"object_limits": {"jobs": 400, "pods": 2000}}),
         ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}, {"currency": "EUR"}),
     ],
@@ -203,7 +204,13 @@ def test_another_value_is_another_request(api):
 
 
 @pytest.mark.parametrize(
-    "written", [{"config_size_kib": 64}, {"object_limits": {"jobs": 400}}, {"object_limits": {"shoes": None}}]
+    "written",
+    [
+        {"config_size_kib": 64},
+        {"object_limits": {"jobs": 400}},
+        {"object_limits": {"cronjobs": 20}},
+        {"object_limits": {"shoes": None}},
+    ],
 )
 def test_a_project_with_another_limit_is_another_request(written, api):
     operator = client(person(platform_role="operator"))

@@ -1,10 +1,12 @@
 """No limit keeps a release out that releases something; one that releases nothing is limited."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
+from django.test import Client
 
 from allocations.models import Allocation
 from portal.api.http.throttling import MAX_RELEASE
@@ -107,12 +109,12 @@ def test_a_release_waits_for_no_request_of_the_same_person_that_runs(settings, a
 def test_releases_of_one_allocation_share_slots_and_keep_none_of_another_out(settings, api, member, project):
     settings.PERSON_REQUESTS_AT_ONCE = 1
     one, another = (allocate(member, project, count=1) for _ in range(2))
-    named = b'{"ids":["%s"]}' % str(one.pk).encode()
+    named = json.dumps({"ids": [str(one.pk)], "reason": "done"})
     with ExitStack() as requests:
         for what in (f"{V1}/{one.pk}/release", named):
             running = person_limits._slots_of((member.pk, what))
             requests.enter_context(occupied(running))
-        assert (release(api, one.pk), several(api, ids=[str(one.pk)])) == (429, 429)
+        assert (release(api, one.pk), several(api, reason="done", ids=[str(one.pk)])) == (429, 429)
         assert several(api, ids=[str(another.pk)]) == 200
     assert release(api, one.pk) == 200
 
@@ -137,3 +139,15 @@ def test_what_only_ends_like_a_release_is_counted_as_any_request(settings, api):
 def test_a_list_that_is_too_long_is_refused_before_it_is_read(api, name):
     answer = api.post(f"{V1}/release", {name: [1] * 1000}, format="json")
     assert answer.json()["errors"] == {name: ["Give at most 100."]}
+
+
+@pytest.mark.django_db
+def test_a_browser_session_releases_several_with_its_csrf_token(fleet_of_two_teams, member, project):
+    rows = [allocate(member, project, count=1) for _ in range(2)]
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(member)
+    browser.get("/allocations")
+    token = browser.cookies["csrftoken"].value
+    body = {"ids": [str(row.pk) for row in rows]}
+    answer = browser.post(f"{V1}/release", body, "application/json", headers={"X-CSRFToken": token})
+    assert [row["released"] for row in answer.json()["results"]] == [True, True]

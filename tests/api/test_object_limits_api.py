@@ -3,6 +3,7 @@
 import pytest
 
 from portal.core.models import AuditEntry, WorkItem
+from portal.tenants import object_limits as limits
 from portal.tenants import services
 from portal.tenants.checks import bound_holds_the_defaults
 from portal.tenants.models import Project
@@ -28,6 +29,21 @@ def test_an_operator_changes_some_kinds_and_others_stay(operator, project):
     assert answer["object_store_mib"] == 282
     assert answer["object_store_limit_mib"] == 320
     assert Project.objects.get().object_limits == {"jobs": 900, "configmaps": 300}
+
+
+def test_the_number_of_cron_jobs_that_is_shown_is_what_the_quota_has(operator, project):
+    def shown() -> int:
+        row, found = Project.objects.get(), operator.get(PATH).json()["object_limits"]["cronjobs"]
+        assert limits.quota(row.object_limits, is_adopted=row.adopted)["count/cronjobs.batch"] == str(found)
+        return int(found)
+
+    assert shown() == 0
+    put(operator, {"object_limits": {"cronjobs": 20}})
+    assert shown() == 20
+    put(operator, {"object_limits": {"cronjobs": None}})
+    assert shown() == 0
+    Project.objects.update(adopted=True)
+    assert shown() == 20
 
 
 def test_a_change_reaches_the_cluster_and_the_audit_log(operator, project):
@@ -57,8 +73,8 @@ def test_a_change_of_the_numbers_is_another_version(operator, project):
         ({"object_limits": {"jobs": "7"}}, "object_limits.jobs", "whole number"),
         ({"object_limits": {"jobs": 7.5}}, "object_limits.jobs", "whole number"),
         ({"object_limits": [1]}, "object_limits", "JSON object"),
-        ({"object_limits": {"secrets": 5000}}, "object_limits", "at most 555 secrets"),
-        ({"config_size_kib": 1024}, "config_size_kib", "at most a config_size_kib of 241"),
+        ({"object_limits": {"secrets": 5000}}, "object_limits", "at most 560 secrets"),
+        ({"config_size_kib": 1024}, "config_size_kib", "at most a config_size_kib of 243"),
         ({"config_size_kib": 0}, "config_size_kib", "Give 1 to 1024"),
     ],
 )

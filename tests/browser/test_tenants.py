@@ -51,7 +51,7 @@ def test_an_operator_sets_a_projects_object_limits(open_page, team, project):
     page.get_by_role("link", name="Object limits of vision-train").click()
     page.get_by_label("Secrets", exact=True).fill("5000")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert").filter(has_text="at most 555 secrets")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="at most 560 secrets")).to_be_visible()
     page.get_by_label("Secrets", exact=True).fill("300")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("main .banner")).to_contain_text("Object limits of vision-train saved.")

@@ -15,7 +15,7 @@ from quotas.costs import bills, capacity_services, seeds
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.node_terms import Term
-from quotas.limits.models import Limit
+from quotas.limits.models import Limit, QueuePolicy
 from quotas.limits.seeds import seed_half_quotas
 from tests.support.quotas import cluster, hour, used
 
@@ -101,6 +101,30 @@ def test_a_limit_is_added_through_the_service(operator, team):
     assert answer.status_code == 302
     assert Limit.objects.get().nominal == 3
     assert Limit.history.count() == 1
+
+
+def test_a_policy_is_added_and_changed_through_the_service(operator, team):
+    values = {"team": team.pk, "weight": "2", "reclaim": "Any", "within": "Never"}
+    assert operator.post(url(QueuePolicy, "add"), values).status_code == 302
+    policy = QueuePolicy.objects.get()
+    assert operator.post(url(QueuePolicy, "change", policy.pk), values | {"weight": "1"}).status_code == 302
+    policy.refresh_from_db()
+    assert policy.weight == 1
+
+
+def test_a_policy_that_is_the_default_is_answered_in_the_form(operator, team):
+    values = {"team": team.pk, "weight": "1", "reclaim": "Any", "within": "Never"}
+    answer = operator.post(url(QueuePolicy, "add"), values)
+    assert answer.status_code == 200
+    assert "These are the defaults, which apply without a policy." in answer.content.decode()
+    assert not QueuePolicy.objects.exists()
+
+
+def test_a_policy_that_a_department_cannot_have_is_answered_in_the_form(operator, team):
+    values = {"department": team.department.pk, "weight": "1", "reclaim": "Never", "within": "Never"}
+    answer = operator.post(url(QueuePolicy, "add"), values)
+    assert answer.status_code == 200
+    assert "A department has a weight alone" in answer.content.decode()
 
 
 def test_what_people_decide_about_flavors_and_offerings(operator, rows):

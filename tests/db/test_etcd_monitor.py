@@ -76,7 +76,7 @@ def test_metrics_tell_size_quota_refused_writes_and_what_projects_may_store(sett
     assert 'gpu_portal_cluster_store_bytes{cluster="local"} 2.6042368e+07' in told
     assert 'gpu_portal_cluster_store_quota_bytes{cluster="local"} 4.294967296e+09' in told
     assert 'gpu_portal_cluster_store_refused_writes{cluster="local"} 1.0' in told
-    assert "gpu_portal_cluster_store_projects_bytes 2.8901376e+08" in told
+    assert "gpu_portal_cluster_store_projects_bytes 2.883584e+08" in told
 
 
 def test_every_page_says_that_the_cluster_takes_no_change(team):

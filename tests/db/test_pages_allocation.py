@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 import yaml
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from allocations.domain.phases import Phase
 from allocations.models import MirrorObject
@@ -226,6 +228,20 @@ def test_what_has_not_ended_comes_before_what_has_each_the_newest_first(fleet, m
         ended(held(requested(member, project, name=name)))
     shown = [card.row.name for card in browser.get("/allocations").context["cards"]]
     assert shown == ["second", "first", "fourth", "third"]
+
+
+def test_a_page_of_allocations_is_read_in_the_order_of_an_index(whole_statements, fleet, member, project, browser):
+    requested(member, project)
+    with CaptureQueriesContext(connection) as captured:
+        browser.get("/allocations")
+    (read,) = (query["sql"] for query in captured if "IS NOT NULL ASC" in query["sql"])
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_sort = off")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {read}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Index Scan using allocation_live_first" in plan
+    assert "Sort" not in plan
 
 
 def names(response) -> set[str]:

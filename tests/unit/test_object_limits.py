@@ -1,5 +1,6 @@
 """Numbers of objects × their sizes, and the bound that they stay below."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from portal.tenants import object_limits as limits
 from portal.tenants.object_limits import CONFIG_KIB, OBJECT_KINDS
 
 DEFAULTS: tuple[dict[str, int], int] = ({}, CONFIG_KIB)
+merge = partial(limits.merge, is_adopted=False)
+check_bound = partial(limits.check_bound, is_adopted=False)
 
 
 def refusal(call, *args):
@@ -18,12 +21,13 @@ def refusal(call, *args):
 
 
 def test_the_defaults_take_less_than_the_bound_of_a_project():
-    assert limits.stored_mib(*DEFAULTS) == 276
+    assert limits.stored_mib(*DEFAULTS, is_adopted=False) == 275
+    assert limits.stored_mib(*DEFAULTS, is_adopted=True) == 276
 
 
 def test_only_what_differs_from_the_defaults_is_kept():
-    assert limits.merge({"jobs": 100}, {"configmaps": 500, "secrets": 200}) == {"jobs": 100, "configmaps": 500}
-    assert limits.merge({"jobs": 100}, {"jobs": None}) == {}
+    assert merge({"jobs": 100}, {"configmaps": 500, "secrets": 200}) == {"jobs": 100, "configmaps": 500}
+    assert merge({"jobs": 100}, {"jobs": None}) == {}
 
 
 def test_the_quota_has_every_kind_by_its_key():
@@ -45,20 +49,30 @@ def test_the_quota_has_every_kind_by_its_key():
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_adopted", "number"), [({}, False, "0"), ({"cronjobs": 3}, False, "3"), ({"cronjobs": 3}, True, "3")]
+    ("changed", "is_adopted", "number"),
+    [({}, False, 0), ({}, True, 20), ({"cronjobs": 3}, False, 3), ({"cronjobs": 3}, True, 3)],
 )
 def test_cron_jobs_are_for_adopted_namespaces_or_an_operators_word(changed, is_adopted, number):
-    assert limits.quota(changed, is_adopted=is_adopted)["count/cronjobs.batch"] == number
+    assert limits.quota(changed, is_adopted=is_adopted)["count/cronjobs.batch"] == str(number)
+    assert limits.numbers(changed, is_adopted=is_adopted)["cronjobs"] == number
+
+
+@pytest.mark.parametrize("is_adopted", [False, True])
+@pytest.mark.parametrize("number", [0, 1, 20])
+def test_the_number_of_cron_jobs_that_is_set_is_what_the_quota_has(number, is_adopted):
+    merged = limits.merge({"cronjobs": 3}, {"cronjobs": number}, is_adopted=is_adopted)
+    assert limits.quota(merged, is_adopted=is_adopted)["count/cronjobs.batch"] == str(number)
+    assert limits.is_default("cronjobs", number, is_adopted=is_adopted) == (merged == {})
 
 
 def test_an_unknown_kind_is_told_the_known_ones():
-    (words,) = refusal(limits.merge, {}, {"ingresses": 5})["object_limits.ingresses"]
+    (words,) = refusal(merge, {}, {"ingresses": 5})["object_limits.ingresses"]
     assert words == f"There is no such kind. Kinds are: {', '.join(OBJECT_KINDS)}."
 
 
 @pytest.mark.parametrize(("kind", "number"), [("secrets", -1), ("secrets", 5001), ("pods", 499), ("resourceclaims", 0)])
 def test_a_number_out_of_its_range_is_told_the_range(kind, number):
-    (words,) = refusal(limits.merge, {}, {kind: number})[f"object_limits.{kind}"]
+    (words,) = refusal(merge, {}, {kind: number})[f"object_limits.{kind}"]
     known = OBJECT_KINDS[kind]
     assert words.startswith(f"Give {known.minimum} to {known.maximum}, or null for the default of {known.default}.")
 
@@ -72,27 +86,27 @@ def test_a_size_that_the_api_server_would_not_take_is_refused(kib):
 
 def test_what_comes_above_the_bound_is_told_what_fits():
     after = ({"configmaps": 2000}, CONFIG_KIB)
-    (words,) = refusal(limits.check_bound, DEFAULTS, after, 320, "object_limits")["object_limits"]
+    (words,) = refusal(check_bound, DEFAULTS, after, 320, "object_limits")["object_limits"]
     assert words == (
-        "The project could then store 501 MiB in etcd, and 320 MiB is the most (PROJECT_STORE_MIB). "
-        "What fits: at most 555 configmaps. Or lower the numbers of other kinds."
+        "The project could then store 500 MiB in etcd, and 320 MiB is the most (PROJECT_STORE_MIB). "
+        "What fits: at most 560 configmaps. Or lower the numbers of other kinds."
     )
-    limits.check_bound(DEFAULTS, ({"configmaps": 555}, CONFIG_KIB), 320, "object_limits")
-    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 556}, CONFIG_KIB), 320, "object_limits")
+    check_bound(DEFAULTS, ({"configmaps": 560}, CONFIG_KIB), 320, "object_limits")
+    assert refusal(check_bound, DEFAULTS, ({"configmaps": 561}, CONFIG_KIB), 320, "object_limits")
 
 
 def test_a_size_that_comes_above_the_bound_is_told_what_fits():
-    (words,) = refusal(limits.check_bound, DEFAULTS, ({}, 1024), 320, "config_size_kib")["config_size_kib"]
-    assert "at most a config_size_kib of 241." in words
-    limits.check_bound(DEFAULTS, ({}, 241), 320, "config_size_kib")
-    assert refusal(limits.check_bound, DEFAULTS, ({}, 242), 320, "config_size_kib")
+    (words,) = refusal(check_bound, DEFAULTS, ({}, 1024), 320, "config_size_kib")["config_size_kib"]
+    assert "at most a config_size_kib of 243." in words
+    check_bound(DEFAULTS, ({}, 243), 320, "config_size_kib")
+    assert refusal(check_bound, DEFAULTS, ({}, 244), 320, "config_size_kib")
 
 
 def test_a_project_above_a_lowered_bound_comes_down_in_steps():
     before = ({"configmaps": 748}, CONFIG_KIB)
-    limits.check_bound(before, ({"configmaps": 600}, CONFIG_KIB), 200, "object_limits")
-    limits.check_bound(before, before, 200, "object_limits")
-    assert refusal(limits.check_bound, before, ({"configmaps": 749}, CONFIG_KIB), 200, "object_limits")
+    check_bound(before, ({"configmaps": 600}, CONFIG_KIB), 200, "object_limits")
+    check_bound(before, before, 200, "object_limits")
+    assert refusal(check_bound, before, ({"configmaps": 749}, CONFIG_KIB), 200, "object_limits")
 
 
 def test_what_is_used_is_counted_by_the_quotas_keys():
@@ -105,4 +119,4 @@ def test_the_guides_table_has_the_defaults():
     for name, kind in OBJECT_KINDS.items():
         together = f"{kind.default * kind.size_kib / 1024:.1f} MiB"
         assert f"| {kind.title} | `{name}` | {kind.default} | {kind.size_kib} KiB | {together} |" in guide
-    assert f"**{limits.stored_mib(*DEFAULTS)} MiB**" in guide
+    assert f"**{limits.stored_mib(*DEFAULTS, is_adopted=True)} MiB**" in guide

@@ -4,6 +4,7 @@ A release is limited only if it releases nothing, which its view finds out (`rel
 as allocations were requested, and those are limited. What is not released is charged.
 """
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
@@ -64,14 +65,14 @@ def _detail(limit: int) -> str:
 def releases(view: View[P]) -> View[P]:
     """Return the view of a release, whose body is small. What it takes and does without effect counts once the view
     calls `count_without_effect`; what is refused counts in any case (`count_refusal`). Those of one allocation, or of
-    several by the same words, run beside each other only as far as other requests of a person.
+    several by the same values, run beside each other only as far as other requests of a person.
     """
 
     @wraps(view)
     def small(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_RELEASE:
             raise TooLarge(f"A release takes at most {MAX_RELEASE} bytes.", hint="Name what to release by filters.")
-        what = request.path if kwargs else request._request.body
+        what = request.path if kwargs else json.dumps(request.data, sort_keys=True)
         person_limits.admit_release(request._request, current_user(request).pk, what)
         return view(request, *args, **kwargs)
 

@@ -61,10 +61,10 @@ class ProjectOut(serializers.ModelSerializer):
         )
 
     def get_object_limits(self, row: Project) -> dict[str, int]:
-        return limits.numbers(row.object_limits)
+        return limits.numbers(row.object_limits, is_adopted=row.adopted)
 
     def get_object_store_mib(self, row: Project) -> int:
-        return limits.stored_mib(row.object_limits, row.config_size_kib)
+        return limits.stored_mib(row.object_limits, row.config_size_kib, is_adopted=row.adopted)
 
     def get_object_store_limit_mib(self, row: Project) -> int:
         return int(settings.PROJECT_STORE_MIB)
@@ -164,8 +164,10 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
     asked = {"namespace": values["slug"], **stated(values)}
     if asked.get("config_size_kib") == limits.CONFIG_KIB:
         del asked["config_size_kib"]
-    numbers = asked.pop("object_limits", {})
-    changed = {name: number for name, number in numbers.items() if not limits.is_default(name, number)}
+    numbers, is_adopted = asked.pop("object_limits", {}), values["adopt"]
+    changed = {
+        name: number for name, number in numbers.items() if not limits.is_default(name, number, is_adopted=is_adopted)
+    }
     return {**asked, "object_limits": changed} if changed else asked
 
 
