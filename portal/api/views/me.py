@@ -105,7 +105,7 @@ def me(request: Request) -> Response:
     return Response(MeOut(data).data)
 
 
-@extend_schema(methods=["GET"], parameters=[OF_USER], responses=page_schema(TokenOut))
+@extend_schema(methods=["GET"], parameters=[OF_USER], responses={200: page_schema(TokenOut), **refusals("not_found")})
 @extend_schema(
     methods=["POST"],
     summary="Create a token",
