@@ -29,7 +29,9 @@ def choose_devices(
         return None
     candidates: list[tuple[Cost, int, Group, tuple[PhysicalGpu, ...]]] = []
     seen: set[tuple[tuple[Placement, ...], ...]] = set()
-    for group, gpus in sorted(_groups(devices, profile, count, constraints, spread=spread).items()):
+    groups = _groups(devices, SliceShape("mig", profile), count, constraints, spread=spread)
+    for group, members in sorted(groups.items()):
+        gpus = [gpu for gpu in members if devices.occupancies[gpu] is not None]
         state = tuple(sorted(tuple(sorted(devices.occupancies[gpu] or ())) for gpu in gpus))
         if state in seen:  # an identical group comes first by name
             continue
@@ -50,13 +52,17 @@ def fill_devices(
     first by name. GPUs whose UUID is ``avoided``, and those of nodes that lack CPU, memory or pods for all slices, are
     left out.
     """
-    bounds, groups = devices.node_bounds(shape), defaultdict[Group, list[PhysicalGpu]](list)
-    for gpu, fitting in devices.room(shape):
-        group = group_of(gpu, constraints, spread=False)
-        if group is not None and gpu.uuid not in avoided and bounds.get(gpu.node, count) >= count:
-            groups[group] += [gpu] * (min(1, fitting) if DISTINCT_GPUS in constraints else fitting)
-    suffice = [(len(gpus), group) for group, gpus in groups.items() if len(gpus) >= count]
-    return tuple(groups[min(suffice)[1]][:count]) if suffice else None
+    room = {
+        gpu: min(1, fitting) if DISTINCT_GPUS in constraints else fitting
+        for gpu, fitting in devices.room(shape)
+        if gpu.uuid not in avoided
+    }
+    slots = {
+        group: [gpu for gpu in gpus for _ in range(room.get(gpu, 0))]
+        for group, gpus in _groups(devices, shape, count, constraints, spread=False).items()
+    }
+    suffice = [(len(gpus), group) for group, gpus in slots.items() if len(gpus) >= count]
+    return tuple(slots[min(suffice)[1]][:count]) if suffice else None
 
 
 def with_pending(devices: FlavorDevices, pending: Iterable[tuple[str, str]]) -> FlavorDevices:
@@ -98,14 +104,14 @@ def best_clique(
 
 
 def _groups(
-    devices: FlavorDevices, profile: str, count: int, constraints: Collection[str], *, spread: bool
+    devices: FlavorDevices, shape: SliceShape, count: int, constraints: Collection[str], *, spread: bool
 ) -> dict[Group, list[PhysicalGpu]]:
     """Return the groups of GPUs that one request's slices may share, without nodes that cannot run all of them."""
-    bounds = devices.node_bounds(SliceShape("mig", profile))
+    bounds = devices.node_bounds(shape)
     groups: dict[Group, list[PhysicalGpu]] = defaultdict(list)
     for gpu in devices.gpus:
         group = group_of(gpu, constraints, spread=spread)
-        if group is not None and devices.occupancies[gpu] is not None and bounds.get(gpu.node, count) >= count:
+        if group is not None and bounds.get(gpu.node, count) >= count:
             groups[group].append(gpu)
     return groups
 

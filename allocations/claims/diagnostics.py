@@ -110,7 +110,7 @@ def _too_complex(claim: Claim, answer: Answer, search: Search) -> Infeasible:
 
 
 def _size(choice: Choice, search: Search) -> Fraction:
-    """Return the least memory of the devices that the choice can get, in bytes less than nothing."""
+    """Return the least memory of the devices that the choice can get, in bytes, negative: the largest is first."""
     amounts = (
         quantities.value(device.capacity.get(MEMORY, "0"))
         for node in search.nodes
