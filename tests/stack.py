@@ -45,6 +45,7 @@ FAST = (
     *("-n", "auto", "--dist", "loadfile"),
     "--reuse-db",  # the databases are thrown away with their servers
 )
+BEHIND = "10"  # nice
 HOSTILE_MEMBER = "tests/cluster/test_hostile_member.py"
 PARTS = {
     "cluster": ("tests/cluster", f"--ignore={HOSTILE_MEMBER}"),
@@ -109,13 +110,15 @@ def _pytest(arguments: Sequence[str], env: Mapping[str, str]) -> int:
 
 @contextmanager
 def _behind_all_else(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command with what others leave of the processors; wait for its end and print its output after the block."""
+    """Run a command with what others leave of the processors, but a tenth at least, since its browsers and stores have
+    timeouts of their own; wait for its end and print its output after the block.
+    """
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            ["nice", "-n", "19", *command], env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            ["nice", "-n", BEHIND, *command], env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         with suppress(OSError):  # Linux may weigh sessions instead of processes: sched(7), autogroup
-            Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="ascii")
+            Path(f"/proc/{process.pid}/autogroup").write_text(BEHIND, encoding="ascii")
         try:
             yield process
             process.wait()

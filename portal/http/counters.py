@@ -15,6 +15,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 PREFIX = "gpu-portal:count"
 WINDOW_S = 60
+TIMEOUT_S = 1.0
 PAUSE_S = 5.0  # after a failure: a request must not wait for Redis' timeout each time
 _paused_until = 0.0
 
@@ -25,7 +26,7 @@ class Unavailable(Exception):
 
 @cache
 def client() -> redis.Redis:
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.25, socket_connect_timeout=0.25)
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
 
 
 def count(name: str, limit: int) -> int:
