@@ -17,7 +17,7 @@ BEGINS = {
 
 
 class Migration(migrations.Migration):
-    dependencies = [("costs", "0005_month_totals")]
+    dependencies = [("costs", "0001_initial")]
 
     operations = [
         migrations.RunSQL(FUNCTION, "DROP FUNCTION costs_keep_what_has_begun"),

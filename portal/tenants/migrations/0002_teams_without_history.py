@@ -1,6 +1,6 @@
 from django.db import migrations
 
-# As in `costs` 0006: the owner of a table may delete what it likes, and the application's role owns none.
+# As in `costs` 0002: the owner of a table may delete what it likes, and the application's role owns none.
 FUNCTION = """
     CREATE FUNCTION tenants_keep_what_has_begun() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -20,7 +20,7 @@ TABLE = "tenants_hierarchychange"
 class Migration(migrations.Migration):
     """Lets the history of a team be deleted with it, while it has had neither a project nor a quota."""
 
-    dependencies = [("tenants", "0008_hierarchy_history")]
+    dependencies = [("tenants", "0001_initial")]
 
     operations = [
         migrations.RunSQL(FUNCTION, "DROP FUNCTION tenants_keep_what_has_begun"),
