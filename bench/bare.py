@@ -139,7 +139,7 @@ class Bare:
 
     def quota(self, spec: ResolvedSpec, *, held: bool) -> Manifest:
         assert spec.number is not None
-        hold = hold_quota.hold(spec, registry.backend_of(spec).quota(spec), Snapshot()) if held else None
+        hold = hold_quota.hold(spec, registry.backend_of(spec).quota(spec)) if held else None
         return hold_quota.build(spec.namespace, spec.number, shared.labels(self.project), hold, self.project.resources)
 
     def apply(self, manifest: Manifest) -> None:

@@ -163,8 +163,8 @@ SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]  # probes come 
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 # How many proxies stand before the portal, each of which sets X-Forwarded-Proto and appends to X-Forwarded-For. With 0
-# neither header is believed. BEHIND_PROXY=1, the earlier name, counts as one.
-TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", int(env.boolean("BEHIND_PROXY", False)))
+# neither header is believed.
+TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 FORCE_SCRIPT_NAME = ""  # the portal is at the root of its host, whatever a header SCRIPT_NAME says
 SECURE_REFERRER_POLICY = "same-origin"

@@ -95,15 +95,10 @@ def example(allocation: str) -> str:
 def hold_slot(number: int | None) -> str:
     """Return the name of the PriorityClass and of the hold quota of the allocation with this number in its namespace.
 
-    The admission policies set the class on the allocation's pods, and the quota is scoped to it. No flavor's name has a
-    dot, so it never equals a ``former_hold``. Without a number it is not a valid DNS name, so no object can have it.
+    The admission policies set the class on the allocation's pods, and the quota is scoped to it. Without a number it is
+    not a valid DNS name, so no object can have it.
     """
     return f"{HOLD_SLOT}{'-' if number is None else number}"
-
-
-def former_hold(flavor: str) -> str:
-    """Return the name of the PriorityClass and quota that a flavor's allocations shared before each had its own."""
-    return f"{HOLD}{flavor}"
 
 
 def service_accounts(namespace: str) -> str:

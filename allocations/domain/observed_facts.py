@@ -246,8 +246,6 @@ class ResourceQuotaFacts(TypedDict):
 class GpuProjectFacts(TypedDict):
     created_at: str
     allocations: list[str]
-    classes: list[str]
-    """The PriorityClasses that its allocations' pods get."""
 
 
 def pod_facts(pod: HasFacts | None) -> PodFacts:

@@ -72,7 +72,6 @@ def desired_manifests(cluster: str) -> list[Manifest]:
         *map(platform.team_level, teams),
         *(platform.team_flow(team, own) for team, own in teams.items()),
         *map(platform.hold_class, map(names.hold_slot, range(LIVE_PER_PROJECT))),
-        *map(platform.former_hold_class, _former_classes(cluster)),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]
 
@@ -91,10 +90,3 @@ def _project_namespaces(cluster: str) -> set[str]:
     projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("namespace", flat=True)
     observed = MirrorObject.objects.filter(cluster=cluster, kind="Namespace").values_list("name", flat=True)
     return {*projects, *observed}
-
-
-def _former_classes(cluster: str) -> list[str]:
-    """Return the PriorityClasses of an earlier release, one for each flavor, that a hold quota still refers to."""
-    quotas = MirrorObject.objects.filter(cluster=cluster, kind="ResourceQuota", name__startswith=names.HOLD)
-    found = quotas.exclude(name__startswith=names.HOLD_SLOT).values_list("name", flat=True)
-    return sorted(set(found))

@@ -6,7 +6,7 @@ from datetime import datetime
 from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
-from allocations.cluster.manifests import former_holds, hold_quota
+from allocations.cluster.manifests import hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build, labels_of
 from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
@@ -88,7 +88,7 @@ def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> 
             spec.namespace,
             spec.number,
             labels_of(spec.department, spec.team, spec.project),
-            hold_quota.hold(spec, registry.backend_of(spec).quota(spec), snapshot),
+            hold_quota.hold(spec, registry.backend_of(spec).quota(spec)),
             _counted_resources(map(tuple, offerings)),
         )
         desired = DesiredState(objects=[manifest])
@@ -122,7 +122,7 @@ def project_facts(
         if state.is_usable:
             guards[spec.name] = backend.guard_entry(spec)
         if state.keeps_quota and spec.number is not None:
-            holds[spec.number] = hold_quota.hold(spec, backend.quota(spec), snapshot)
+            holds[spec.number] = hold_quota.hold(spec, backend.quota(spec))
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -144,7 +144,6 @@ def project_facts(
         flavors=_flavors(offerings, pools),
         job_flavors=job_flavors.of_offerings(offerings, pools),
         holds=holds,
-        former=former_holds.used(snapshot),
         resources=_counted_resources((one.resource, one.flavor.path) for one in offerings),
     )
 

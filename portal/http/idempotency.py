@@ -65,15 +65,13 @@ def idempotent_reply(
     effect: Callable[[], Reply],
     *,
     permission: Permission,
-    sent: Any = None,
     waits: bool = False,
 ) -> Reply:
     """Return the reply of `effect`, which is called only for the first request with this key.
 
-    `content` is what the body means: raises KeyReused for a key that was used with another one. `sent` is the body as
-    it came, whose digest replies of earlier versions have. Raises what `permission` raises for a stored reply that the
-    person may no longer have. While the first request runs, the second is InProgress, or
-    with `waits` gets the first one's reply.
+    `content` is what the body means: raises KeyReused for a key that was used with another one. Raises what
+    `permission` raises for a stored reply that the person may no longer have. While the first request runs, the second
+    is InProgress, or with `waits` gets the first one's reply.
     """
     name = {"user_id": user, "route": route, "key": key}
     with transaction.atomic():
@@ -81,7 +79,7 @@ def idempotent_reply(
         digest = digest_of(content)
         stored = IdempotentReply.objects.filter(**name).first()
         if stored is not None:
-            if stored.body_digest not in (digest, digest_of(sent)):
+            if stored.body_digest != digest:
                 raise KeyReused("This key was used with another body.", hint="Use a new key for a new request.")
             permission.require_again(stored.asked)
             return Reply(stored.status, stored.body, stored.headers, is_replayed=True)

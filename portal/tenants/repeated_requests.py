@@ -17,11 +17,8 @@ def idempotent_reply(
     content: Any,
     effect: Callable[[], Reply],
     *,
-    sent: Any = None,
     waits: bool = False,
 ) -> Reply:
     """Return what `portal.http.idempotency.idempotent_reply` returns; raises also what `access.require` raises."""
     permission = Permission(access.noting, partial(access.require_again, user))
-    return idempotency.idempotent_reply(
-        user.pk, route, key, content, effect, permission=permission, sent=sent, waits=waits
-    )
+    return idempotency.idempotent_reply(user.pk, route, key, content, effect, permission=permission, waits=waits)

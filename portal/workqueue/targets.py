@@ -1,7 +1,7 @@
 """The targets that workers reconcile, and their text form in the work queue and in messages.
 
 The text is `<cluster>/<kind>` or `<cluster>/<kind>:<key>`. It must not change: rows and messages of the previous
-release are still there during an upgrade. A text without a cluster is of the environment's cluster.
+release are still there during an upgrade.
 """
 
 from typing import NamedTuple, NewType
@@ -68,4 +68,4 @@ def parse(target: str) -> Parsed:
     """Return the parts of a target's text."""
     cluster, _, what = target.rpartition("/")
     kind, _, key = what.partition(":")
-    return Parsed(cluster or registry.own(), kind, key)
+    return Parsed(cluster, kind, key)

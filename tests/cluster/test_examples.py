@@ -13,7 +13,7 @@ import pytest
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import hold_quota
 from allocations.connect import example_jobs, sample_pod
-from allocations.domain.objects import Manifest, ResolvedSpec, Snapshot
+from allocations.domain.objects import Manifest, ResolvedSpec
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from deploy.local.runner import Local
@@ -103,5 +103,5 @@ def problems(place: Guarded, spec: ResolvedSpec, manifest: Manifest) -> Iterator
 def allowed(spec: ResolvedSpec) -> dict[str, Fraction]:
     """Return what the hold quota of the allocation allows, by resource."""
     amounts = registry.backend_of(spec).quota(spec)
-    hard = hold_quota.build(spec.namespace, 0, {}, hold_quota.hold(spec, amounts, Snapshot()), [])["spec"]["hard"]
+    hard = hold_quota.build(spec.namespace, 0, {}, hold_quota.hold(spec, amounts), [])["spec"]["hard"]
     return {key.removeprefix("requests."): quantities.value(most) for key, most in hard.items() if key != "pods"}

@@ -9,23 +9,22 @@ import pytest
 
 from allocations.cluster import names
 from allocations.cluster.client import connect
-from allocations.cluster.manifests.platform import HOLD_PRIORITY, former_hold_class, hold_class
+from allocations.cluster.manifests.platform import HOLD_PRIORITY, hold_class
 from allocations.domain.actions import Apply
 from allocations.domain.phases import Phase
-from allocations.models import Allocation, AppliedObject, MirrorObject
+from allocations.models import Allocation
 from allocations.reconcile.engine.apply import apply
 from allocations.requests import services
 from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants.models import Project, User
-from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.api_client import PORTAL, ApiClient
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.stage import Person
-from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
+from tests.support.cluster.tenants import person_of, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
@@ -222,44 +221,10 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
     eventually(lambda: open_counts(project) == [1, 1, 1])
 
 
-def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
-    project: Project, member: User, admin: ApiClient, portal: ApiClient
-) -> None:
-    """As after an upgrade: a pod from when all allocations on a flavor shared one quota."""
-    row = held(member, project, "l40s/whole", 2)
-    former = names.former_hold("l40s")
-    hold_class = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": former, "labels": {names.MANAGED: "true"}},
-        "value": 0,
-    }
-    portal.apply(hold_class)
-    pod = gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"})
-    pod["spec"]["priorityClassName"] = former
-    # For a moment its admission plugins do not know the class.
-    eventually(lambda: portal.created(pod, project.namespace), AssertionError)
-
-    def hard(name: str) -> str:
-        quota = admin.find("resourcequota", name, project.namespace)
-        return str(quota.get("status", {}).get("hard", {}).get(f"requests.{GPU}", ""))
-
-    eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
-    workqueue.enqueue(targets.platform(LOCAL))
-    eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
-    portal.delete("pod", "old", project.namespace)
-    eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
-    eventually(lambda: not MirrorObject.objects.filter(kind="ResourceQuota", name=former).exists())
-    workqueue.enqueue(targets.platform(LOCAL))
-    eventually(lambda: not admin.find("priorityclass", former))
-    wait_for(row, Phase.ACTIVE)
-    assert [i.end for i in intervals(row)] == [None]
-
-
 def test_a_class_of_another_value_is_made_again(admin: ApiClient) -> None:
     """As after an upgrade: they had value 0, which cannot be changed in place."""
     name, target = f"{names.HOLD}{uuid4().hex[:8]}", targets.allocation(LOCAL, uuid4())
-    apply(connect(LOCAL), [Apply(former_hold_class(name), "as before")], target)
+    apply(connect(LOCAL), [Apply({**hold_class(name), "value": 0}, "as before")], target)
     apply(connect(LOCAL), [Apply(hold_class(name), "after the upgrade")], target)
     found = admin.get("priorityclass", name)
     admin.delete("priorityclass", name)

@@ -1,7 +1,8 @@
-"""Databases of earlier releases, which a test upgrades."""
+"""Databases of releases, which a test upgrades; ``tests.upgrade`` writes them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -10,14 +11,14 @@ from django.db import connection
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
-BEFORE_TIME_HELD = Path(__file__).parents[1] / "upgrade" / "before_time_held.sql"
+RELEASE = Path(__file__).parents[1] / "upgrade" / "0.1.0.sql"
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+"""When its rows were written."""
 
 
 @contextmanager
-def upgraded(dump: Path, *more: str) -> Iterator[None]:
-    """Load a dump into a database of its own, execute ``more`` statements there, migrate it, and let Django use it for
-    the block.
-    """
+def upgraded(dump: Path) -> Iterator[None]:
+    """Load a dump into a database of its own, migrate it, and let Django use it for the block."""
     settings = connection.settings_dict
     usual = settings["NAME"]
     name = f"{usual}_upgraded"
@@ -27,8 +28,7 @@ def upgraded(dump: Path, *more: str) -> Iterator[None]:
         server.execute(drop)
         server.execute(SQL("CREATE DATABASE {} TEMPLATE template0").format(Identifier(name)))
         with psycopg.connect(_address(name)) as database:
-            for statements in (dump.read_bytes(), *(one.encode() for one in more)):
-                database.execute(statements)
+            database.execute(dump.read_bytes())
         settings["NAME"] = name
         try:
             call_command("migrate", verbosity=0)

@@ -21,7 +21,7 @@ def pod(uid: str, gpus: int, **facts: Any) -> ObservedObject:
 
 def held(pods: Iterable[ObservedObject]) -> list[tuple[str, int]]:
     """Return slots and counts of all that is held in addition to these pods."""
-    body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}, Snapshot()), [GPU])
+    body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}), [GPU])
     facts = KINDS["ResourceQuota"].projector({**body, "status": {"hard": body["spec"]["hard"]}})
     quota = ObservedObject(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
     slices = device_plugin.held(SLOT, Snapshot([quota, *pods]))

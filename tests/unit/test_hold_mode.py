@@ -266,8 +266,3 @@ class TestQuota:
 
     def test_one_that_is_no_longer_its_own_takes_the_project(self) -> None:
         assert self.written_by(lease(), self.WRITTEN, released=True) == (True, False)
-
-    def test_a_pod_of_a_former_class_takes_the_project_since_its_quota_changes_too(self) -> None:
-        facts = {"phase": "Running", "class": "gpu-portal-hold-l40s", "gpus": {"nvidia.com/gpu": 1}}
-        former = replace(pod(), facts=facts)
-        assert self.written_by(lease(), former) == (True, False)

@@ -1,4 +1,4 @@
-"""The hold quota of one allocation: its owner, whether it is in force, and how it replaces a flavor's former one."""
+"""The hold quota of one allocation: its owner, and whether it is in force."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.manifests import former_holds, hold_quota
+from allocations.cluster.manifests import hold_quota
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from quotas.catalog.node_shares import NodeShare
 from tests.support.request_specs import L40S
@@ -35,7 +35,7 @@ def pod(hold_class: str, gpus: int, *, phase: str = "Running", allocation: str =
     )
 
 
-HOLD = hold_quota.hold(SLOT, COUNTED, Snapshot())
+HOLD = hold_quota.hold(SLOT, COUNTED)
 
 
 def test_it_bounds_the_slices_and_the_pods_of_its_own_class_alone() -> None:
@@ -54,7 +54,7 @@ def test_it_bounds_the_cpu_and_memory_of_all_its_pods_by_what_goes_with_its_slic
 
 
 def test_where_no_node_tells_what_it_has_it_bounds_no_cpu() -> None:
-    unknown = hold_quota.hold(replace(SLOT, node_share=NodeShare(pods=32)), COUNTED, Snapshot())
+    unknown = hold_quota.hold(replace(SLOT, node_share=NodeShare(pods=32)), COUNTED)
     assert set(raw(unknown)["spec"]["hard"]) == {"pods", f"requests.{GPU}", "requests.nvidia.com/gpu.shared"}
 
 
@@ -91,29 +91,3 @@ def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
     body = raw(hold_quota.Hold("train", {GPU: 1000}, NodeShare(pods=16_000)))
     body["status"] = {"hard": {**body["spec"]["hard"], f"requests.{GPU}": "1k", "pods": "16k"}}
     assert hold_quota.is_shown(SLOT, Snapshot([seen(body)]))
-
-
-class TestFormerHolds:
-    """A flavor's former quota stays as long as pods have its class, and admits none."""
-
-    OLD = "gpu-portal-hold-l40s"
-
-    def test_it_is_what_its_pods_still_use(self) -> None:
-        view = Snapshot([pod(self.OLD, 1), pod(self.OLD, 5, phase="Succeeded"), pod(NAME, 1)])
-        assert former_holds.used(view) == {"l40s": {GPU: 1}}
-
-    def test_it_stays_at_zero_while_pods_are_still_given_its_class(self) -> None:
-        guard = ObservedObject(
-            Ref("GpuProject", "vision-train", "gpu-portal"), "g", 1, facts={"classes": [self.OLD, NAME]}
-        )
-        assert former_holds.used(Snapshot([guard])) == {"l40s": {}}
-
-    def test_what_its_pods_use_is_not_given_again_by_the_allocations_own(self) -> None:
-        view = Snapshot([pod(self.OLD, 1), pod(self.OLD, 3, allocation="other")])
-        assert hold_quota.hold(SLOT, COUNTED, view).slices == {GPU: 1}
-
-    def test_the_own_quota_is_written_again_when_a_former_pod_has_gone(self) -> None:
-        smaller = hold_quota.hold(SLOT, COUNTED, Snapshot([pod(self.OLD, 1)]))
-        quota = seen(raw(smaller))
-        assert hold_quota.is_complete(SLOT, COUNTED, Snapshot([quota, pod(self.OLD, 1)]))
-        assert not hold_quota.is_complete(SLOT, COUNTED, Snapshot([quota]))

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from allocations.cluster import names
-from allocations.cluster.manifests import former_holds
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Snapshot
 from allocations.domain.observed_facts import quota_facts
 from quotas.catalog.node_shares import NodeShare
@@ -32,11 +31,9 @@ def ref(spec: ResolvedSpec) -> Ref:
     return Ref("ResourceQuota", spec.namespace, names.hold_slot(spec.number))
 
 
-def hold(spec: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> Hold:
-    """Return the amounts of the allocation's own quota: ``amounts`` less what pods of its former class still use."""
-    former = former_holds.used_by(spec, snapshot)
-    slices = {resource: amount - former[resource] for resource, amount in amounts.items()}
-    return Hold(spec.name, slices, spec.node_share)
+def hold(spec: ResolvedSpec, amounts: Mapping[str, int]) -> Hold:
+    """Return the amounts of the allocation's quota: ``amounts`` of slices, and what goes with them on a node."""
+    return Hold(spec.name, amounts, spec.node_share)
 
 
 def pods(spec: ResolvedSpec, snapshot: Snapshot) -> list[ObservedObject]:
@@ -54,51 +51,40 @@ def build(
     """
     slices_by_allocation = {hold.allocation: dict(hold.slices)} if hold else {}
     slices = {**dict.fromkeys(resources, 0), **(hold.slices if hold else {})}
-    manifest = _scoped(namespace, names.hold_slot(number), labels, slices)
-    manifest["metadata"]["annotations"] = {names.SLICES: json.dumps(slices_by_allocation, sort_keys=True)}
-    share = hold.node_share if hold else NodeShare()
-    manifest["spec"]["hard"]["pods"] = str(share.pods)
-    if share:
-        manifest["spec"]["hard"] |= {f"requests.{name}": amount for name, amount in share.amounts.items()}
-    return manifest
-
-
-def build_former(
-    namespace: str, flavor: str, labels: Mapping[str, str], used: Mapping[str, int], resources: Iterable[str]
-) -> Manifest:
-    """Return the former quota of a flavor, limited to what its pods still use (``former_holds``)."""
-    return _scoped(namespace, names.former_hold(flavor), labels, {**dict.fromkeys(resources, 0), **used})
-
-
-def _scoped(namespace: str, name: str, labels: Mapping[str, str], slices: Mapping[str, int]) -> Manifest:
-    """Return a quota of slices by resource, scoped to the PriorityClass of the same name."""
+    name, share = names.hold_slot(number), hold.node_share if hold else NodeShare()
+    hard = {f"requests.{resource}": str(amount) for resource, amount in sorted(slices.items())}
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": dict(labels),
+            "annotations": {names.SLICES: json.dumps(slices_by_allocation, sort_keys=True)},
+        },
         "spec": {
-            "hard": {f"requests.{resource}": str(amount) for resource, amount in sorted(slices.items())},
+            "hard": {**hard, "pods": str(share.pods)}
+            | ({f"requests.{resource}": amount for resource, amount in share.amounts.items()} if share else {}),
             "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": [name]}]},
         },
     }
 
 
 def listing(spec: ResolvedSpec, snapshot: Snapshot) -> ObservedObject | None:
-    """Return the quota that lists the allocation: its own, or the former one of its flavor; None if none does."""
-    quotas = (snapshot.get(quota) for quota in (ref(spec), former_holds.quota_ref(spec)))
-    return next((quota for quota in quotas if quota is not None and _lists(quota, spec)), None)
+    """Return the allocation's quota if it lists the allocation, else None."""
+    quota = snapshot.get(ref(spec))
+    return quota if quota is not None and _lists(quota, spec) else None
 
 
 def is_listed(spec: ResolvedSpec, snapshot: Snapshot) -> bool:
-    """Return whether the allocation's own quota lists it."""
-    quota = snapshot.get(ref(spec))
-    return quota is not None and _lists(quota, spec)
+    """Return whether the allocation's quota lists it."""
+    return listing(spec, snapshot) is not None
 
 
 def is_complete(spec: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> bool:
-    """Return whether the allocation's own quota lists it with the amounts that it should have."""
-    quota, slices = snapshot.get(ref(spec)), hold(spec, amounts, snapshot).slices
-    return quota is not None and quota_facts(quota).get("slices", {}).get(spec.name) == slices
+    """Return whether the allocation's quota lists it with the amounts that it should have."""
+    quota = snapshot.get(ref(spec))
+    return quota is not None and quota_facts(quota).get("slices", {}).get(spec.name) == amounts
 
 
 def is_shown(spec: ResolvedSpec, snapshot: Snapshot) -> bool:

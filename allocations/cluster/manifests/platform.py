@@ -107,11 +107,6 @@ def hold_class(name: str) -> Manifest:
     }
 
 
-def former_hold_class(name: str) -> Manifest:
-    """Return a former class that a flavor's allocations shared, unchanged: its pods keep it until they end."""
-    return {**hold_class(name), "value": 0, "preemptionPolicy": "PreemptLowerPriority"}
-
-
 def labelled(manifest: Manifest) -> Manifest:
     """Return the manifest with the labels by which the watcher selects the portal's objects."""
     metadata = {**manifest["metadata"], "labels": {**manifest["metadata"].get("labels", {}), **LABELS}}

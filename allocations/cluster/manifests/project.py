@@ -28,7 +28,6 @@ class ProjectFacts:
     - ``guards``: allocation → its entry in the GpuProject; ``flavors``: the same for flavors; ``job_flavors``: for
       flavors, with what queued Jobs can ask of each.
     - ``holds``: number → the amounts of its hold quota, None for a quota that is kept at zero.
-    - ``former``: flavor → what pods of its former class still use, by resource.
     - ``resources``: the extended resources of all device plugins.
     """
 
@@ -56,7 +55,6 @@ class ProjectFacts:
     flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     job_flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[int, hold_quota.Hold | None] = field(default_factory=dict)
-    former: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
 
 
@@ -149,8 +147,6 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
     """Yield a hold quota for every number ever used, so that no PriorityClass is ever without one."""
     for number, hold in sorted(project.holds.items()):
         yield hold_quota.build(project.namespace, number, labels(project), hold, project.resources)
-    for flavor, used in sorted(project.former.items()):
-        yield hold_quota.build_former(project.namespace, flavor, labels(project), used, project.resources)
 
 
 def object_quota(project: ProjectFacts) -> Manifest:

@@ -62,6 +62,4 @@ def _amounts(hard: Raw) -> dict[str, str]:
 
 def gpu_project(raw: Raw) -> GpuProjectFacts:
     """Return the facts of a GpuProject."""
-    allocations = raw.get("spec", {}).get("allocations", {})
-    classes = {entry.get("priorityClassName", "") for entry in allocations.values()}
-    return {"created_at": created_at(raw), "allocations": sorted(allocations), "classes": sorted(classes - {""})}
+    return {"created_at": created_at(raw), "allocations": sorted(raw.get("spec", {}).get("allocations", {}))}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from allocations.cluster import names
 from allocations.cluster.backends import registry
-from allocations.cluster.manifests import former_holds, hold_quota, lease
+from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain import reasons
 from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapshot, has_finished
@@ -153,8 +153,7 @@ def needs_project(spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snaps
 
 def needs_quota(spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Return whether the allocation's own hold quota must be written for the first time, and no quota besides."""
-    is_written = hold_quota.is_listed(spec, snapshot) or former_holds.used_by(spec, snapshot)
-    return state.keeps_quota and not is_written
+    return state.keeps_quota and not hold_quota.is_listed(spec, snapshot)
 
 
 def status_ref(spec: ResolvedSpec) -> Ref:

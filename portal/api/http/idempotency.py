@@ -66,7 +66,7 @@ def idempotent(
                 return Reply(answer.status_code, json.loads(JSONRenderer().render(answer.data) or b"null"), headers)
 
             route = f"POST {request.path}"
-            reply = idempotent_reply(current_user(request), route, key, content, effect, sent=request.data)
+            reply = idempotent_reply(current_user(request), route, key, content, effect)
             if answered:
                 return answered[0]
             return Response(reply.body, status=reply.status, headers={**reply.headers, "Idempotent-Replayed": "true"})

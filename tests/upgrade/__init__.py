@@ -1,0 +1,1 @@
+"""Databases of releases, which `tests/db/test_upgrade.py` upgrades."""
