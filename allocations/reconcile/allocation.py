@@ -63,7 +63,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
 
     Raises ClusterUnavailable, ClusterRefused, MirrorStale.
     """
-    with advisory_lock("allocation", id_):
+    target = targets.allocation(client.cluster, id_)
+    with advisory_lock(target):
         recorded = allocation_state.read(client.cluster, id_)
         if recorded is None:
             return None
@@ -76,7 +77,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             assert recorded is not None
         row, snapshot, applied, intervals, unpublished = recorded
         derived = DerivedIntent(number_wait, unpublished)
-        spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
+        spec = spec_of_row.resolved_spec(row)
         found = snapshot.get(lease.ref(spec))
         if row.ended_at is not None and _name_is_of_another(row, found):
             return None

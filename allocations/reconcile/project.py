@@ -43,12 +43,12 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
 
     Raises ClusterUnavailable, ClusterRefused; MirrorStale, since leases without a row may exist (``recovery``).
     """
-    with advisory_lock("project", slug):
+    target = targets.project(client.cluster, slug)
+    with advisory_lock(target):
         state = project_state.read(client.cluster, slug)
         if state is None:
             return None
         project, snapshot, applied, live = state.project, state.snapshot, state.applied, state.live
-        target = targets.project(client.cluster, slug)
         if may_have_lost(live, snapshot):
             adopt(client.cluster, project.namespace)
             live = _live_rows(project)
@@ -81,7 +81,7 @@ def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> 
     """
     assert spec.number is not None
     target, ref = targets.project(client.cluster, spec.project), hold_quota.ref(spec)
-    with advisory_lock("project", spec.project):
+    with advisory_lock(target):
         found = _HOLD_QUOTA.of(cluster=client.cluster, namespace=ref.namespace, name=ref.name)
         offerings, records = read_tables(*found)
         manifest = hold_quota.build(

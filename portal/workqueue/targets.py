@@ -1,7 +1,7 @@
 """The targets that workers reconcile, and their text form in the work queue and in messages.
 
-The text is `<cluster>/<kind>` or `<cluster>/<kind>:<key>`. It must not change: rows and messages of the previous
-release are still there during an upgrade.
+The text is `<cluster>/<kind>` or `<cluster>/<kind>:<key>`, and begins with the kind where the target is of no cluster.
+It must not change: rows and messages of the previous release are still there during an upgrade.
 """
 
 from typing import NamedTuple, NewType
@@ -13,8 +13,8 @@ Target = NewType("Target", str)
 
 
 class Parsed(NamedTuple):
-    """The parts of a target. `cluster` is a slug; `key` is an id or a slug, "" for a target that is the only one of its
-    kind in a cluster.
+    """The parts of a target: `cluster`, a slug, or "" for none; `key`, an id or a slug, or "" where a cluster has one
+    target of the kind.
     """
 
     cluster: str

@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 
 log = structlog.get_logger(__name__)
 
-TASK = "allocations.reconcile"
+TASK = "workqueue.reconcile"
 TIMEOUT_S = 0.5
 FIRST, LAST = 0, 9
 """Priorities of messages in Redis: workers take all of the first before one of the last."""

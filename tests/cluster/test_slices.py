@@ -80,7 +80,7 @@ def test_a_steered_claim_is_made_again_without_when_its_gpu_was_taken_meanwhile(
 ) -> None:
     starts_at = clock.now() + timedelta(seconds=5)
     row = request_slices(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
-    with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken GPU
+    with advisory_lock(targets.allocation(LOCAL, row.pk)):  # until it is steered to the taken GPU
         eventually(lambda: clock.now() > starts_at)
         reconcile_allocation(str(row.pk), connect(LOCAL))
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)

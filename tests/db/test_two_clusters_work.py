@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from allocations import tasks  # noqa: F401 (has the controllers)
 from allocations.cluster import names
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterUnavailable
@@ -16,7 +17,7 @@ from allocations.management.commands.watch import enqueue_everything
 from allocations.models import Allocation, AppliedObject
 from allocations.projects import archive
 from allocations.reconcile import etcd_monitor
-from allocations.reconcile.engine import applied, dispatch
+from allocations.reconcile.engine import applied
 from allocations.reconcile.mirror_writer import record_list
 from allocations.reconcile.platform import desired_manifests
 from allocations.reconcile.recovery import reconcile_adoption
@@ -28,8 +29,8 @@ from portal.core.errors import Invalid
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
+from portal.workqueue import controllers, targets
 from portal.workqueue import queue as workqueue
-from portal.workqueue import targets
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
@@ -108,15 +109,10 @@ def test_a_cluster_without_credentials_here_waits_and_the_other_goes_on(twins: d
     for cluster in BOTH:
         for target in (targets.platform(FAR), targets.adoption(LOCAL)):
             if targets.parse(target).cluster == cluster:
-                assert dispatch.process(target)
+                assert controllers.process(target)
     (waits,) = WorkItem.objects.all()
     assert (waits.target, waits.attempts) == ("far/platform", 1)
     assert "no credentials" in waits.error
-
-
-def test_a_target_of_the_release_before_is_of_the_environments_cluster() -> None:
-    assert targets.parse("project:vision-train") == (LOCAL, "project", "vision-train")
-    assert targets.parse("platform") == (LOCAL, "platform", "")
 
 
 def test_an_offering_of_another_cluster_is_refused_and_never_proposed(member: User, twins: dict[str, Twin]) -> None:

@@ -52,7 +52,7 @@ def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django
     with django_capture_on_commit_callbacks(execute=True):
         workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL), targets.platform(LOCAL))
         assert sent == []
-    assert sent == [("allocations.reconcile", "local/inventory"), ("allocations.reconcile", "local/platform")]
+    assert sent == [("workqueue.reconcile", "local/inventory"), ("workqueue.reconcile", "local/platform")]
 
 
 def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
@@ -170,7 +170,7 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
     workqueue.enqueue(targets.platform(LOCAL))
     workqueue.process("local/platform", look)
     assert len(looks) == workqueue.MAX_CONSECUTIVE_RUNS
-    assert sent == [("allocations.reconcile", "local/platform")]
+    assert sent == [("workqueue.reconcile", "local/platform")]
     assert workqueue.lease("local/platform") is not None
 
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 from django.db import InternalError, connection, transaction
 
-from allocations.reconcile.engine import dispatch
 from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.locks import Lock, advisory_lock, advisory_locks, lock_id
 from portal.core.models import WorkItem
+from portal.workqueue import controllers, targets
 from portal.workqueue import queue as workqueue
-from portal.workqueue import targets
+from portal.workqueue.controllers import Controller
 from portal.workqueue.targets import Target
 from tests.support.clusters import LOCAL
 
@@ -188,13 +188,27 @@ def test_a_look_waits_for_a_lock_that_did_not_come_with_its_lease(held_elsewhere
     held_elsewhere.set()
 
 
-@pytest.mark.parametrize("kind", ["allocation:7a", "project:vision", "platform", "inventory", "leases"])
-def test_a_target_is_leased_with_the_lock_of_its_controller(kind, transactional_db, monkeypatch):
-    def controller(*_):
-        taken.append(held_locks())
+@pytest.mark.parametrize(("locks", "count"), [(True, 1), (False, 0)])
+@pytest.mark.parametrize("target", [f"{LOCAL}/noop:7a", f"{LOCAL}/noop", "noop:7a"])
+def test_a_target_is_leased_with_the_lock_of_its_controller(target, locks, count, transactional_db, monkeypatch):
+    def reconcile(parsed):
+        taken.append((parsed.key, held_locks()))
 
-    taken: list[int] = []
-    monkeypatch.setattr(dispatch, "reconcile_target", controller)
-    workqueue.enqueue(Target(f"{LOCAL}/{kind}"))
-    assert dispatch.process(f"{LOCAL}/{kind}")
-    assert taken == [1]
+    taken: list[tuple[str, int]] = []
+    monkeypatch.setattr(controllers, "_controllers", {})
+    controllers.register(Controller("noop", reconcile, locks=locks))
+    workqueue.enqueue(Target(target))
+    assert controllers.process(target)
+    assert taken == [(targets.parse(target).key, count)]
+
+
+def test_a_kind_has_one_controller(monkeypatch):
+    monkeypatch.setattr(controllers, "_controllers", {})
+    with pytest.raises(ValueError, match="noop has two controllers"):
+        controllers.register(Controller("noop", print), Controller("noop", print, locks=False))
+
+
+def test_a_target_without_a_controller_is_told_of_and_waits(transactional_db):
+    workqueue.enqueue(Target("nothing:7"))
+    assert controllers.process("nothing:7")
+    assert WorkItem.objects.get().error == "no controller for nothing:7"

@@ -33,7 +33,7 @@ def test_a_hint_names_the_task_and_the_target(broker, tmp_path):
         wakeups.send(["platform"])
         stored = redis_client.Redis.from_url(url).lindex("celery", 0)
     message = json.loads(stored or "null")
-    assert message["headers"]["task"] == "allocations.reconcile"
+    assert message["headers"]["task"] == "workqueue.reconcile"
     assert message["headers"]["argsrepr"] == "['platform']"
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allocations import tasks
-from portal.workqueue import wakeups
+from portal.workqueue import tasks, wakeups
 
 ROOT = Path(__file__).parents[2]
 TOUR = (ROOT / "docs" / "contribute" / "code-tour.md").read_text(encoding="utf-8")
@@ -15,8 +14,8 @@ STEPS = re.findall(r"^\d+\. .+?(?=^\d+\. |\Z)", TOUR, flags=re.MULTILINE | re.DO
 TITLES = [step.split("**")[1] for step in STEPS]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LINKED = r"\(\.\./\.\./([\w/]+\.py)\)[,:]\s+((?:`\w+`(?:\s+and\s+)?)+)"
-STARTS = {"allocations", "reconcile"}
-"""What no function calls: a URL and a message run them."""
+STARTS = {"allocations", "reconcile", "reconcile_allocation", "reconcile_project"}
+"""What no function calls by name: a URL, a message, and the controllers' registry."""
 
 
 def functions(step: str) -> list[tuple[str, str]]:
