@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any
 
 import structlog
 
@@ -14,12 +14,13 @@ from allocations.domain.actions import is_gone
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.objects import Applied, ObservedObject, Ref, ResolvedSpec, Snapshot
-from allocations.domain.observed import Intent, ObservedAllocation
+from allocations.domain.observed import ObservedAllocation
 from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import Phase
 from allocations.lifecycle import held_intervals, slot_numbers, spec_of_row, transitions
+from allocations.lifecycle.assessment import assess
 from allocations.lifecycle.held_intervals import HeldIntervals
-from allocations.lifecycle.modes import hold
+from allocations.lifecycle.modes.registry import mode_of
 from allocations.models import Allocation
 from allocations.reconcile import allocation_state, claim_search, deadlines, device_affinity, mirror, recovery
 from allocations.reconcile.engine.applied import forget
@@ -34,13 +35,6 @@ from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
-
-
-class DerivedIntent(NamedTuple):
-    """What is known of an allocation beside its row and the mirror, as ``Intent`` has it."""
-
-    number_wait: str
-    unpublished: str
 
 
 def reconcile_allocation(id_: str, client: Client) -> datetime | None:
@@ -76,35 +70,35 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             recorded = allocation_state.read(client.cluster, id_)
             assert recorded is not None
         row, snapshot, applied, intervals, unpublished = recorded
-        derived = DerivedIntent(number_wait, unpublished)
+        derived: dict[str, Any] = {"number_wait": number_wait, "unpublished": unpublished}
         spec = spec_of_row.resolved_spec(row)
-        found = snapshot.get(lease.ref(spec))
+        mode, found = mode_of(spec), snapshot.get(lease.ref(spec))
         if row.ended_at is not None and _name_is_of_another(row, found):
             return None
         if row.ended_at is None and found is not None and recovery.end_if_superseded(row, found, applied):
             return None
-        state = _assess(row, spec, snapshot, applied, derived)
+        state = assess(row, snapshot, applied, **derived)
         if transitions.record_time(row, state, intervals):
             spec = spec_of_row.resolved_spec(row)
         blocked = claim_search.blocked(row, spec, snapshot, state)
         if deadlines.apply(row, spec, state, blocked) or _claim_exceeds_lease(row, state):
-            state = _assess(row, spec, snapshot, applied, derived)
+            state = assess(row, snapshot, applied, **derived)
         if device_affinity.update_affinity(row, spec, snapshot, state, is_blocked=bool(blocked)):
             spec = spec_of_row.resolved_spec(row)
-            state = _assess(row, spec, snapshot, applied, derived)
+            state = assess(row, snapshot, applied, **derived)
         is_metered, intervals = _open_intervals(row, state, snapshot, intervals)
         if blocked:
             state = state.with_blocked(blocked)
         opens = state.is_usable and not state.facts.listed
         if not opens:
             transitions.record_phase(row, state, intervals)
-        if hold.needs_project(spec, state, snapshot):
+        if mode.needs_project(spec, state, snapshot):
             reconcile_project(spec.project, client)
-        elif hold.needs_quota(spec, state, snapshot):
+        elif mode.needs_quota(spec, state, snapshot):
             apply_hold_quota(spec, snapshot, client)
         if opens:
             transitions.record_phase(row, state.with_guard_open(), intervals)
-        desired = hold.desired_state(spec, state, snapshot, applied, is_blocked=bool(blocked))
+        desired = mode.desired_state(spec, state, snapshot, applied, is_blocked=bool(blocked))
         try:
             apply(client, plan(desired, snapshot, applied), target)
         except ClusterRefused as error:
@@ -112,7 +106,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
                 raise
             return clock.now()
         forget(client.cluster, _gone_objects(spec, snapshot, applied, {Ref.of_manifest(m) for m in desired.objects}))
-        moments = [hold.wake_at(spec, _intent(row, derived), state) if is_metered else clock.now() + SLOT_WAIT]
+        intent = replace(spec_of_row.intent(row), **derived)
+        moments = [mode.wake_at(spec, intent, state) if is_metered else clock.now() + SLOT_WAIT]
         if blocked:
             moments.append(clock.now() + claim_search.SEARCH_AGAIN_AFTER)
         return min((moment for moment in moments if moment is not None), default=None)
@@ -162,16 +157,6 @@ def _assign_number(row: Allocation) -> str:
     return slot_numbers.assign(row)
 
 
-def _intent(row: Allocation, derived: DerivedIntent) -> Intent:
-    return replace(spec_of_row.intent(row), number_wait=derived.number_wait, unpublished=derived.unpublished)
-
-
-def _assess(
-    row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], derived: DerivedIntent
-) -> ObservedAllocation:
-    return hold.assess(spec, _intent(row, derived), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
-
-
 def _claim_exceeds_lease(row: Allocation, state: ObservedAllocation) -> bool:
     """Record a failed start if a custom claim was allocated more than its lease counts; return whether it was.
 
@@ -200,4 +185,4 @@ def _start_refused(row: Allocation, state: ObservedAllocation, error: ClusterRef
 def _gone_objects(spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     """Return the applied objects that are gone and not desired, and a gone lease's record of its status."""
     gone = [ref for ref, record in applied.items() if ref not in kept and is_gone(ref, snapshot, record)]
-    return [*gone, hold.status_ref(spec)] if lease.ref(spec) in gone else gone
+    return [*gone, lease.status_ref(spec)] if lease.ref(spec) in gone else gone

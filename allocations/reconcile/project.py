@@ -13,7 +13,7 @@ from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
-from allocations.lifecycle.modes import hold
+from allocations.lifecycle.assessment import assess
 from allocations.models import Allocation
 from allocations.reconcile import job_flavors, project_state, teardown
 from allocations.reconcile.engine.applied import applied_objects, forget, of_rows, part_of
@@ -117,7 +117,7 @@ def project_facts(
     )
     for row in live:
         spec = spec_of_row.resolved_spec(row)
-        state = hold.assess(spec, spec_of_row.intent(row), snapshot, {}, clock.now(), spec_of_row.deadlines(row))
+        state = assess(row, snapshot)
         backend = registry.backend_of(spec)
         if state.is_usable:
             guards[spec.name] = backend.guard_entry(spec)

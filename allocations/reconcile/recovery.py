@@ -16,7 +16,7 @@ from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
-from allocations.lifecycle.modes import hold
+from allocations.lifecycle.assessment import assess
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.metering import ledger
@@ -86,8 +86,7 @@ def end_if_superseded(row: Allocation, found: ObservedObject, applied: Iterable[
     cluster = row.project.cluster_id
     transitions.end(row, Ending.PERSON, "name_recovered", NAME_RECOVERED, actor="portal")
     ledger.close_all(row, at=record.created_at)
-    now, deadlines = clock.now(), spec_of_row.deadlines(row)
-    state = hold.assess(spec_of_row.resolved_spec(row), spec_of_row.intent(row), Snapshot(), {}, now, deadlines)
+    state = assess(row, Snapshot())
     transitions.record_time(row, state)
     transitions.record_phase(row, state)
     forget(cluster, applied)

@@ -20,6 +20,7 @@ from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
 from allocations.lifecycle import slot_numbers
+from allocations.lifecycle.modes.registry import MODES
 from allocations.requests import custom_claims, period, rules, validation
 from allocations.requests.custom_claims import PreparedClaim
 from allocations.requests.period import Period
@@ -202,8 +203,8 @@ def _validate(offering: Offering, spec: AllocationRequest) -> None:
     errors |= custom_claims.problems(offering, spec)
     if not 1 <= spec.count <= MAX_SLICES:
         errors["count"] = [f"Give a whole number from 1 to {MAX_SLICES}."]
-    if spec.mode != "hold":
-        errors["mode"] = [f"'{spec.mode}' is not offered; use 'hold'."]
+    if spec.mode not in MODES:
+        errors["mode"] = [f"'{spec.mode}' is not offered; use {' or '.join(map(repr, MODES))}."]
     if spec.priority not in PRIORITIES:
         errors["priority"] = [f"Use one of {', '.join(PRIORITIES)}."]
     if spec.name and not names.is_allocation_name(spec.name):

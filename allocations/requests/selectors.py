@@ -7,15 +7,14 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from allocations.cluster.backends import registry
-from allocations.cluster.manifests import lease
 from allocations.domain import held_time
 from allocations.domain.allocation_spec import Sharing
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.isolation import Isolation
-from allocations.domain.objects import Ref, Snapshot
+from allocations.domain.objects import Ref
 from allocations.lifecycle import spec_of_row
+from allocations.lifecycle.modes.registry import mode_of
 from allocations.models import Allocation, AppliedObject, Transition
 from allocations.requests import advice, isolation
 from portal.core.errors import NotVisible
@@ -111,5 +110,4 @@ def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     spec = spec_of_row.resolved_spec(row)
     target = targets.allocation(row.project.cluster_id, row.pk)
     applied = set(AppliedObject.objects.filter(target=target).values_list("kind", "namespace", "name"))
-    desired = [lease.build(spec), *registry.backend_of(spec).objects(spec, Snapshot())]
-    return [(manifest, tuple(Ref.of_manifest(manifest)) in applied) for manifest in desired]
+    return [(found, tuple(Ref.of_manifest(found)) in applied) for found in mode_of(spec).manifests(spec)]

@@ -66,7 +66,7 @@ def test_looking_at_one_namespace_asks_nothing_of_the_holds_of_others(
     team: Team, project: Project, member: User
 ) -> None:
     def ask() -> None:
-        assert holds(LOCAL, Snapshot(), NOW, project__namespace=project.namespace) == []
+        assert holds(LOCAL, Snapshot(), project__namespace=project.namespace) == []
 
     def grow() -> None:
         other = tenants.create_project(team, "vision-test", "Another")

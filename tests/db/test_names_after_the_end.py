@@ -151,7 +151,7 @@ def test_one_that_has_ended_cleans_up_what_is_seen_of_it_later(old, project):
 
 def test_a_lost_lease_reserves_although_its_name_was_anothers_before(old, new, project):
     see_lease(project, lost(new))
-    assert [one.name for one in holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"), clock.now())] == ["train"]
+    assert [one.name for one in holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"))] == ["train"]
 
 
 @pytest.fixture
@@ -202,10 +202,10 @@ def test_a_live_allocation_keeps_its_own_lease(new, project):
 
 
 def test_of_a_name_that_a_lost_allocation_has_its_lease_counts_and_not_the_live_row(superseded):
-    [hold] = holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"), clock.now())
+    [hold] = holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"))
     assert hold.id == "u-lease"
 
 
 def test_the_lease_of_one_that_has_ended_reserves_nothing(old, project):
     see_lease(project, record_of(old))
-    assert holds(LOCAL, mirror.of_kinds(LOCAL, "Workload"), clock.now()) == []
+    assert holds(LOCAL, mirror.of_kinds(LOCAL, "Workload")) == []

@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from django.db import transaction
@@ -76,7 +77,7 @@ def test_what_is_held_keeps_its_end_and_what_waits_its_hours() -> None:
 
 def test_what_was_held_is_charged_as_before() -> None:
     [sums] = ledger.sums([NOON, NOON + HOUR], ["flavor"], {}, clock.now())
-    assert (sums.names, sums.usage.gpu_hours) == (("l40s",), 1)
+    assert (sums.names, sums.usage.gpu_hours) == (("l40s",), Fraction(1))
 
 
 def test_the_history_of_quotas_and_departments_is_kept() -> None:

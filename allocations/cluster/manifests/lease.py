@@ -34,6 +34,11 @@ def ref(spec: ResolvedSpec) -> Ref:
     return Ref(KIND, spec.namespace, names.lease(spec.name))
 
 
+def status_ref(spec: ResolvedSpec) -> Ref:
+    """Return the key of the record of the last status write, so that one in flight is not repeated."""
+    return Ref(f"{KIND}/status", spec.namespace, names.lease(spec.name))
+
+
 def build(spec: ResolvedSpec) -> Manifest:
     """Return the Workload with one pod for each slice, which requests the pool's units for one slice as integers."""
     amounts = {resource: str(amount) for resource, amount in sorted(spec.requests.items())}

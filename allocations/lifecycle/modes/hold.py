@@ -10,7 +10,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain import reasons
 from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
-from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapshot, has_finished
+from allocations.domain.objects import Applied, Manifest, Ref, ResolvedSpec, Slice, Snapshot, has_finished
 from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
 from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
@@ -156,11 +156,6 @@ def needs_quota(spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapsho
     return state.keeps_quota and not hold_quota.is_listed(spec, snapshot)
 
 
-def status_ref(spec: ResolvedSpec) -> Ref:
-    """Return the key of the record of the last status write, so that one in flight is not repeated."""
-    return Ref("Workload/status", spec.namespace, names.lease(spec.name))
-
-
 def desired_state(
     spec: ResolvedSpec,
     state: ObservedAllocation,
@@ -207,7 +202,7 @@ def desired_state(
 def _pods_ready(
     spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
-    observed, written = snapshot.get(lease.ref(spec)), applied.get(status_ref(spec))
+    observed, written = snapshot.get(lease.ref(spec)), applied.get(lease.status_ref(spec))
     ready = bool(state.held)
     if observed is None or not state.lease.reserved or state.lease.pods_ready == ready:
         return []
@@ -217,6 +212,11 @@ def _pods_ready(
     return [
         SetPodsReady(lease.ref(spec), ready, "The slices are assigned." if ready else "The slices are not assigned.")
     ]
+
+
+def manifests(spec: ResolvedSpec) -> list[Manifest]:
+    """Return the objects of an allocation that is admitted and of which nothing is observed yet."""
+    return [lease.build(spec), *registry.backend_of(spec).objects(spec, Snapshot())]
 
 
 def wake_at(spec: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> datetime | None:

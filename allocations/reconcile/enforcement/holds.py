@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
@@ -13,8 +12,8 @@ from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import Snapshot
 from allocations.domain.observed_facts import workload_facts
 from allocations.lifecycle import lease_excess, spec_of_row
+from allocations.lifecycle.assessment import assess
 from allocations.lifecycle.lease_excess import DEVICES, Hold
-from allocations.lifecycle.modes import hold as hold_mode
 from allocations.models import Allocation
 from allocations.reconcile import mirror
 from portal.core.reading import Columns, read_tables
@@ -25,13 +24,13 @@ COLUMNS = (
 )
 
 
-def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> list[Hold]:
+def holds(cluster: str, snapshot: Snapshot, **filters: str) -> list[Hold]:
     """Return the live allocations of a cluster, and its leases without a row. ``filters`` restrict the allocations.
 
     Two queries, and a few for each allocation whose lease is gone while its slices are held.
     """
     [rows] = read_tables(part(cluster, **filters))
-    return of_rows(cluster, rows, snapshot, now)
+    return of_rows(cluster, rows, snapshot)
 
 
 def part(cluster: str, **filters: str) -> Columns:
@@ -40,7 +39,7 @@ def part(cluster: str, **filters: str) -> Columns:
     return Columns(live.annotate(is_custom_claim=Q(claim__isnull=False)), COLUMNS)
 
 
-def of_rows(cluster: str, rows: Iterable[Sequence[Any]], snapshot: Snapshot, now: datetime) -> list[Hold]:
+def of_rows(cluster: str, rows: Iterable[Sequence[Any]], snapshot: Snapshot) -> list[Hold]:
     """Return what ``holds`` returns, given what was read of its part."""
     reserving = lease_excess.reserving(snapshot)
     found = [
@@ -51,7 +50,7 @@ def of_rows(cluster: str, rows: Iterable[Sequence[Any]], snapshot: Snapshot, now
             number=number,
             amounts={DEVICES if path in NAMING_PATHS else resource: None if is_custom_claim else count},
             claims=names.claims(name, count, bool(spread)),
-            may_hold_without_lease=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
+            may_hold_without_lease=held_at is not None and (namespace, name) not in reserving and _is_granted(pk),
         )
         for pk, name, number, count, held_at, is_custom_claim, spread, namespace, resource, path in rows
     ]
@@ -60,12 +59,10 @@ def of_rows(cluster: str, rows: Iterable[Sequence[Any]], snapshot: Snapshot, now
     return [*(hold for hold in found if (hold.namespace, hold.name) not in names_of_lost), *lost]
 
 
-def _is_granted(pk: str, now: datetime) -> bool:
+def _is_granted(pk: str) -> bool:
     """Return whether an allocation may hold slices although its lease has no reservation (it is created again)."""
     row = spec_of_row.rows().get(pk=pk)
-    snapshot = mirror.of_allocations(row.project.cluster_id, row.project.namespace, [row])
-    spec = spec_of_row.resolved_spec(row)
-    return hold_mode.assess(spec, spec_of_row.intent(row), snapshot, {}, now, spec_of_row.deadlines(row)).is_granted
+    return assess(row, mirror.of_allocations(row.project.cluster_id, row.project.namespace, [row])).is_granted
 
 
 def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> list[Hold]:

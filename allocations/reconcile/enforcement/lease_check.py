@@ -76,7 +76,7 @@ def record_sightings(cluster: str, now: datetime) -> list[tuple[LeaseExcess, Exc
         Rows(LeaseExcess.objects.filter(cluster=cluster, over_at=None)),
     )
     snapshot = mirror.of_parts(objects)
-    excesses = lease_excess.find(snapshot, holds.of_rows(cluster, live, snapshot, now), now)
+    excesses = lease_excess.find(snapshot, holds.of_rows(cluster, live, snapshot), now)
     return _store_sightings(cluster, excesses, stored, now)
 
 
@@ -131,7 +131,7 @@ def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, snapshot: Sn
     ``snapshot`` is the namespace as read from the API server.
     """
     now = clock.now()
-    live_holds = holds.holds(client.cluster, snapshot, now, project__namespace=sighting.namespace)
+    live_holds = holds.holds(client.cluster, snapshot, project__namespace=sighting.namespace)
     live = lease_excess.find(snapshot, live_holds, now)
     confirmed = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
     if confirmed is None:

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from allocations.cluster.backends import registry
 from allocations.domain.objects import Ref, Slice, Snapshot
 from allocations.lifecycle import spec_of_row
-from allocations.lifecycle.modes import hold
+from allocations.lifecycle.modes.registry import mode_of
 from allocations.models import Allocation
 from allocations.reconcile.metering import gpu_fraction
 from allocations.reconcile.metering.attribution import attribution
@@ -71,10 +71,10 @@ def sync(
 def is_same_hold(row: Allocation, before: Snapshot, after: Snapshot) -> bool:
     """Return whether the allocation occupies and is charged for the same slices, so that no interval changes."""
     spec = spec_of_row.resolved_spec(row)
-    backend = registry.backend_of(spec)
-    return (backend.occupied(spec, before), hold.charged(spec, before)) == (
+    backend, mode = registry.backend_of(spec), mode_of(spec)
+    return (backend.occupied(spec, before), mode.charged(spec, before)) == (
         backend.occupied(spec, after),
-        hold.charged(spec, after),
+        mode.charged(spec, after),
     )
 
 
@@ -108,8 +108,12 @@ def missing_intervals(
 
 def slices_outside(row: Allocation, snapshot: Snapshot, open_slots: Container[str]) -> list[Slice]:
     """Return the charged slices of the allocation that are in none of these slots."""
-    charged = hold.charged(spec_of_row.resolved_spec(row), snapshot)
-    return [held for held in charged if held.is_charged and _slot(row, held.slot) not in open_slots]
+    spec = spec_of_row.resolved_spec(row)
+    return [
+        held
+        for held in mode_of(spec).charged(spec, snapshot)
+        if held.is_charged and _slot(row, held.slot) not in open_slots
+    ]
 
 
 def gone_intervals(
@@ -183,8 +187,8 @@ def _open_held(
         spec, open_slots = spec_of_row.resolved_spec(row), intervals[row.pk]
         backend = registry.backend_of(spec)
         if {_slot(row, s.slot) for s in backend.occupied(spec, snapshot) if s.is_charged} - open_slots.keys():
-            earlier = {s.slot for s in hold.charged(spec, before)} if before is not None else set()
-            for s in hold.charged(spec, snapshot):
+            earlier = {s.slot for s in mode_of(spec).charged(spec, before)} if before is not None else set()
+            for s in mode_of(spec).charged(spec, snapshot):
                 if s.is_charged and _slot(row, s.slot) not in open_slots:
                     begins.append((row, s, before is not None and s.slot not in earlier))
     if not begins:
