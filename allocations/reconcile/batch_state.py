@@ -45,6 +45,8 @@ class BatchState:
     """
 
     cluster: str
+    is_first: bool
+    """Whether nobody had seen objects of their kind before."""
     rows: dict[Ref, MirrorObject | None]
     applied: Mapping[Ref, AppliedObject]
     holders: dict[Name, Allocation]
@@ -108,7 +110,9 @@ class BatchState:
         return mirror.of_allocations(self.cluster, namespace, allocations)
 
 
-def read(cluster: str, observations: Sequence[Observation], epoch: int | None = None) -> BatchState:
+def read(
+    cluster: str, observations: Sequence[Observation], epoch: int | None = None, *, is_first: bool = False
+) -> BatchState:
     """Return what is recorded of the objects and of the allocations that they name; one query.
 
     With ``epoch``, keep others from writing the mirror until the transaction ends; raises EpochOver if it is over.
@@ -130,6 +134,7 @@ def read(cluster: str, observations: Sequence[Observation], epoch: int | None = 
     applied = (AppliedObject(**dict(zip(APPLIED, values, strict=True))) for values in recorded)
     state = BatchState(
         cluster,
+        is_first,
         {ref: row for row in mirrored if (ref := Ref(row.kind, row.namespace, row.name)) in refs},
         {Ref(record.kind, record.namespace, record.name): record for record in applied},
         _by_name(holders, names),

@@ -1,6 +1,6 @@
 """Finds the targets to reconcile after a change of the mirror, besides the allocations that the change concerns."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from allocations.cluster.kinds import INVENTORY, Kind
 from allocations.domain.allocation_spec import LeaseRecord
@@ -8,7 +8,9 @@ from allocations.domain.objects import Ref, is_on_node
 from allocations.domain.observed_facts import PodFacts, WorkloadFacts, claim_facts, pod_facts, workload_facts
 from allocations.models import Allocation, AppliedObject
 from allocations.reconcile import mirror
+from allocations.reconcile.batch_state import BatchState
 from allocations.reconcile.mirror_change import Change
+from allocations.reconcile.recorder import Recorder, Seen
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
 
@@ -110,3 +112,16 @@ def adoption_targets(cluster: str, change: Change, holders: Mapping[tuple[str, s
     # A lease may be of a later allocation with the name of one that has ended.
     is_lost = row.ended_at is not None and LeaseRecord.is_of_another(workload_facts(new).get("record", ""), row.pk)
     return {targets.adoption(cluster)} if is_lost else set()
+
+
+def _each(batch: BatchState, seen: Seen) -> Collection[Target]:
+    change = seen.change
+    return job_targets(batch.cluster, change) | adoption_targets(batch.cluster, change, batch.holders)
+
+
+def _batch(batch: BatchState, seen: Sequence[Seen]) -> Collection[Target]:
+    changes = [one.change for one in seen]
+    return inventory_targets(batch.cluster, changes) | applied_object_targets(changes, batch.applied)
+
+
+RECORDER = Recorder(each=_each, batch=_batch)

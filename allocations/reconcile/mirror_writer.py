@@ -5,36 +5,30 @@ the watcher lists again and repeats the batch. An observation has the object's r
 changes nothing.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from uuid import UUID
 
-import structlog
 from django.db import connection, transaction
 
 from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import Kind, Observation
 from allocations.domain.objects import Ref
-from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
+from allocations.models import AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import batch_state, change_targets, mirror, mirror_rows
 from allocations.reconcile.batch_state import SHOW_HOLDS, BatchState
 from allocations.reconcile.engine.plan import DELETED
-from allocations.reconcile.metering import capacity_ledger, foreign_use, hold_use, job_ledger, ledger, pod_ends
-from allocations.reconcile.metering.capacity_ledger import SHOW_CAPACITY
-from allocations.reconcile.metering.foreign_use import Snapshots, UseChange
 from allocations.reconcile.mirror_change import Change, with_kept_facts
 from allocations.reconcile.mirror_rows import Position
+from allocations.reconcile.recorder import Seen, Snapshots
+from allocations.reconcile.recorders import RECORDERS
 from allocations.reconcile.usage_pace import UsagePace
 from allocations.reconcile.watch_epoch import EpochOver
 from portal.core.writing import write_rows
 from portal.workqueue import queue as workqueue
-from portal.workqueue import targets
 from portal.workqueue.targets import Target
 from quotas.metering import outages
-from quotas.metering.services import SlotHeld
 
-log = structlog.get_logger(__name__)
 BATCH_SIZE = 500
 """Number of objects of a list that are recorded at once."""
 SHOW_LEDGER = SHOW_HOLDS | {"Workload", "Node", "ResourceSlice"}
@@ -61,47 +55,24 @@ def record_observations(
     if not observations:
         return 0
     with transaction.atomic(savepoint=False):
-        state = batch_state.read(cluster, observations, epoch)
-        rows, applied, holders = state.rows, state.applied, state.holders
-        observations = list(with_kept_facts(observations, rows))
-        state.read_holders_of(Change(o, rows.get(o.ref)) for o in observations)
+        state = batch_state.read(cluster, observations, epoch, is_first=is_first)
+        observations = list(with_kept_facts(observations, state.rows))
+        state.read_holders_of(Change(o, state.rows.get(o.ref)) for o in observations)
         affected: set[Target] = set()
-        relevant: list[Change] = []
-        uses: list[UseChange] = []
+        seen: list[Seen] = []
         for observation in observations:
-            change = Change(observation, rows.get(observation.ref))
-            if change.is_stale or not change.is_relevant:
-                continue
-            state.wrote(observation.ref, _row(cluster, change))
-            relevant.append(change)
-            if job_ledger.concerns(observation, change.old):
-                state.write()
-                job_ledger.record(cluster, observation, change.old)
-            if observation.live and observation.ref.kind in SHOW_CAPACITY:
-                state.write()
-                capacity_ledger.record(cluster, [change])
-            concerned = _concerned(change, holders)
-            snapshots = _snapshots(state, change, concerned)
-            is_known = change_targets.is_own_write(change, applied)
-            affected |= _sync_ledger(state, change, concerned, snapshots, is_known=is_known, is_first=is_first)
-            uses.append(foreign_use.change_of(cluster, change, holders, concerned, snapshots))
-            hold_use.record(cluster, change, concerned, snapshots)
-            affected |= change_targets.job_targets(cluster, change)
-            affected |= change_targets.adoption_targets(cluster, change, holders)
-        foreign_use.record(cluster, uses)
-        for change in relevant:
-            pod_ends.correct(cluster, change.new, change.old, _concerned(change, holders))
-        if shown := [one for one in relevant if not one.new.live and one.new.ref.kind in SHOW_CAPACITY]:
-            state.write()
-            capacity_ledger.record(cluster, shown)
-        affected |= change_targets.inventory_targets(cluster, relevant)
-        affected |= change_targets.applied_object_targets(relevant, applied)
+            change = Change(observation, state.rows.get(observation.ref))
+            if change.is_relevant and not change.is_stale:
+                state.wrote(observation.ref, _row(cluster, change))
+                seen.append(_seen(state, change))
+                affected |= {target for recorder in RECORDERS for target in recorder.each(state, seen[-1]) or ()}
+        affected |= {target for recorder in RECORDERS for target in recorder.batch(state, seen) or ()}
         _finish(state, affected, positions)
-        if nodes := change_targets.nodes_with_other_use(cluster, relevant):
+        if nodes := change_targets.nodes_with_other_use(cluster, (one.change for one in seen)):
             usage = usage or UsagePace(cluster)
             usage.changed(nodes)
             usage.enqueue_due()
-    return len(relevant)
+    return len(seen)
 
 
 def _finish(state: BatchState, affected: Collection[Target], positions: Sequence[Position]) -> None:
@@ -167,9 +138,8 @@ def record_list(
         for start in range(0, len(observations), BATCH_SIZE):
             batch = [replace(o, at=last_seen_at) for o in observations[start : start + BATCH_SIZE]]
             record_observations(cluster, batch, is_first=state is None)
-        capacity_ledger.record_listed(cluster, kind.name, last_seen_at)
-        foreign_use.record_listed(cluster, kind.name, last_seen_at)
-        hold_use.record_listed(cluster, kind.name, last_seen_at)
+        for recorder in RECORDERS:
+            recorder.listed(cluster, kind.name, last_seen_at)
         if kind.name in SHOW_LEDGER:
             outages.record(cluster, kind.name, last_seen_at, listed_at)
         record_sync(cluster, (kind, resource_version, listed_at))
@@ -219,45 +189,13 @@ def _row(cluster: str, change: Change) -> MirrorObject | None:
     )
 
 
-def _concerned(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> list[Allocation]:
-    """Return the allocations that the change refers to, by name."""
-    namespace = change.new.ref.namespace
-    return [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
-
-
-def _snapshots(state: BatchState, change: Change, rows: Sequence[Allocation]) -> Snapshots | None:
-    """Return the objects of the allocations before and after the change; None if it cannot show what is held."""
-    if not rows or change.new.ref.kind not in SHOW_HOLDS:
-        return None
-    after = state.holds(change.new.ref.namespace, rows)
-    old = mirror.observed_object(change.old) if change.old else None
-    return Snapshots(after.with_object(change.new.ref, old), after)
-
-
-def _sync_ledger(
-    state: BatchState,
-    change: Change,
-    rows: Sequence[Allocation],
-    snapshots: Snapshots | None,
-    *,
-    is_known: bool,
-    is_first: bool,
-) -> set[Target]:
-    """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
-    affects, and those whose intervals have changed. A reconcile that wrote the object itself (``is_known``) knows of
-    it, but not yet which holds it shows.
-    """
-    changed: set[UUID] = set()
-    if snapshots is not None:
-        (before, after), at, live = snapshots, change.new.at, change.new.live
-        differing = rows
-        if live and not change.is_relabelled:
-            differing = [row for row in rows if not ledger.is_same_hold(row, before, after)]
-        try:
-            if differing:
-                changed = ledger.sync(differing, after, before if live or not is_first else None, at=at, live=live)
-        except SlotHeld as error:
-            log.warning("ledger.slot_held", error=str(error))
-            changed = {row.pk for row in rows}
-    affected = change.changed_holds | (set() if is_known else change.labelled_allocations)
-    return {targets.allocation(state.cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}
+def _seen(state: BatchState, change: Change) -> Seen:
+    """Return the change with the allocations that it refers to, by name, and with their objects."""
+    namespace, kind = change.new.ref.namespace, change.new.ref.kind
+    rows = [row for name in sorted(change.allocations) if (row := state.holders.get((namespace, name)))]
+    snapshots = None
+    if rows and kind in SHOW_HOLDS:
+        after = state.holds(namespace, rows)
+        old = mirror.observed_object(change.old) if change.old else None
+        snapshots = Snapshots(after.with_object(change.new.ref, old), after)
+    return Seen(change, rows, snapshots, change_targets.is_own_write(change, state.applied))

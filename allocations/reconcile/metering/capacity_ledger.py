@@ -10,8 +10,10 @@ from typing import cast
 
 from allocations.domain.observed_facts import NodeFacts, NodeSize, ResourceSliceFacts, slice_facts
 from allocations.models import MirrorObject
+from allocations.reconcile.batch_state import BatchState
 from allocations.reconcile.metering import capacity_values, node_units
 from allocations.reconcile.mirror_change import Change
+from allocations.reconcile.recorder import Recorder, Seen
 from quotas.catalog.models import Flavor
 from quotas.catalog.types import Discovered
 from quotas.costs import node_intervals
@@ -41,6 +43,19 @@ def record(cluster: str, changes: Iterable[Change]) -> None:
         capacity.record(cluster, evidence, partial(_units, nodes, slices), at, estimated=not live)
         shown = {node: one for node, one in evidence.items() if one["kind"] == "Node"}
         node_intervals.record(cluster, shown, _sizes(nodes), at, estimated=not live)
+
+
+def _watched(batch: BatchState, seen: Seen) -> None:
+    if seen.change.new.live and seen.change.new.ref.kind in SHOW_CAPACITY:
+        batch.write()
+        record(batch.cluster, [seen.change])
+
+
+def _listed_changes(batch: BatchState, seen: Sequence[Seen]) -> None:
+    changes = [one.change for one in seen if not one.change.new.live and one.change.new.ref.kind in SHOW_CAPACITY]
+    if changes:
+        batch.write()
+        record(batch.cluster, changes)
 
 
 def record_listed(cluster: str, kind: str, at: datetime) -> None:
@@ -118,3 +133,7 @@ def _units(
         found |= {Unit(name, GPU, gpu): one for gpu, one in gpus.items()}
         found |= {Unit(name, RESOURCE, resource): one for resource, one in resources.items()}
     return found
+
+
+WATCHED = Recorder(each=_watched)
+LISTED = Recorder(batch=_listed_changes, listed=record_listed)

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from django.db.models import Q
 
@@ -21,8 +20,9 @@ from allocations.domain.observed_facts import claim_facts, pod_facts
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import mirror
+from allocations.reconcile.batch_state import BatchState
 from allocations.reconcile.metering import job_usage
-from allocations.reconcile.mirror_change import Change
+from allocations.reconcile.recorder import Recorder, Seen
 from quotas.catalog.nvidia import DRA_DRIVER
 from quotas.metering import foreign
 from quotas.metering.foreign import Start, Use
@@ -38,13 +38,6 @@ Uses = dict[tuple[str, str], Use]
 """Uses by the uid of the pod or claim, and slot."""
 
 
-class Snapshots(NamedTuple):
-    """The objects of some allocations of a namespace before and after a change."""
-
-    before: Snapshot
-    after: Snapshot
-
-
 @dataclass(frozen=True)
 class UseChange:
     """What an observation says that was used before it and is used after it, as far as it concerns that."""
@@ -54,32 +47,27 @@ class UseChange:
     after: Uses
 
 
-def change_of(
-    cluster: str,
-    change: Change,
-    allocations: Allocations,
-    concerned: Sequence[Allocation],
-    snapshots: Snapshots | None,
-) -> UseChange:
+def _change_of(cluster: str, seen: Seen, allocations: Allocations) -> UseChange:
     """Return what a change says of uses: of its own object, and of the pods of the allocations that it concerns."""
-    new, old = change.new, change.old
+    new, old, snapshots = seen.change.new, seen.change.old, seen.snapshots
     before, after = Uses(), Uses()
     if new.ref.kind in SHOW_USE:
         before = _uses(cluster, old, allocations) if old is not None else before
         after = _uses(cluster, new, allocations) if not new.gone else after
     if snapshots is not None and new.ref.kind != "ResourceClaim":
-        before = before | _of_allocations(cluster, concerned, snapshots.before)
-        after = after | _of_allocations(cluster, concerned, snapshots.after)
+        before = before | _of_allocations(cluster, seen.concerned, snapshots.before)
+        after = after | _of_allocations(cluster, seen.concerned, snapshots.after)
     return UseChange(new, before, after)
 
 
-def record(cluster: str, changes: Iterable[UseChange]) -> None:
+def _batch(batch: BatchState, changes: Sequence[Seen]) -> None:
     """Record the uses that began or ceased with the changes, in their order.
 
     Two queries for all that began, one for each object whose use ended with a change, none for anything else.
     """
+    cluster = batch.cluster
     starts: dict[tuple[str, str], Start] = {}
-    for change in changes:
+    for change in (_change_of(cluster, one, batch.holders) for one in changes):
         seen, before, after = change.seen, change.before, change.after
         ended: dict[str, list[str]] = defaultdict(list)
         for uid, slot in (key for key in before if before[key] != after.get(key)):
@@ -95,7 +83,7 @@ def record(cluster: str, changes: Iterable[UseChange]) -> None:
     foreign.begin(cluster, starts.values())
 
 
-def record_listed(cluster: str, kind: str, at: datetime) -> None:
+def _listed(cluster: str, kind: str, at: datetime) -> None:
     """Record the use by all pods or claims once they were listed: what no change has told is missing, such as what was
     there before such use was recorded.
     """
@@ -228,3 +216,6 @@ def _ref(observed: Observation | MirrorObject | ObservedObject) -> Ref:
     if isinstance(observed, MirrorObject):
         return Ref(observed.kind, observed.namespace, observed.name)
     return observed.ref
+
+
+RECORDER = Recorder(batch=_batch, listed=_listed)

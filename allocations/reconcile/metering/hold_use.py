@@ -3,7 +3,6 @@
 A pod counts from when it is bound to a node until it has finished or is gone. Holder pods are the portal's own.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from allocations.cluster.manifests import hold_quota
@@ -12,29 +11,30 @@ from allocations.domain.observed_facts import pod_facts
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import mirror
-from allocations.reconcile.metering.foreign_use import Snapshots
-from allocations.reconcile.mirror_change import Change
+from allocations.reconcile.batch_state import BatchState
+from allocations.reconcile.recorder import Recorder, Seen
 from quotas.metering import hold_use
 from quotas.metering.hold_use import Sighting
 from quotas.metering.models import HoldUse
 
 
-def record(cluster: str, change: Change, rows: Sequence[Allocation], snapshots: Snapshots | None) -> None:
-    """Record which of these allocations got their first pod with the change, and which lost their last; a statement
-    for each of both, none for any other change.
+def _each(batch: BatchState, seen: Seen) -> None:
+    """Record which of the allocations got their first pod with the change, and which lost their last; a statement for
+    each of both, none for any other change.
     """
-    if snapshots is None or change.new.ref.kind != "Pod":
+    cluster, new, rows, snapshots = batch.cluster, seen.change.new, seen.concerned, seen.snapshots
+    if snapshots is None or new.ref.kind != "Pod":
         return
     before = {row.pk for row in rows if _has_pod(row, snapshots.before)}
     after = {row.pk for row in rows if _has_pod(row, snapshots.after)}
-    seen = Sighting(change.new.at, change.new.resource_version, estimated=not change.new.live)
+    sighting = Sighting(new.at, new.resource_version, estimated=not new.live)
     if before - after:
-        hold_use.end(cluster, before - after, seen)
+        hold_use.end(cluster, before - after, sighting)
     if after - before:
-        hold_use.begin(cluster, after - before, seen)
+        hold_use.begin(cluster, after - before, sighting)
 
 
-def record_listed(cluster: str, kind: str, at: datetime) -> None:
+def _listed(cluster: str, kind: str, at: datetime) -> None:
     """Record what no change has told, once all pods were listed."""
     if kind != "Pod":
         return
@@ -51,3 +51,6 @@ def record_listed(cluster: str, kind: str, at: datetime) -> None:
 def _has_pod(row: Allocation, snapshot: Snapshot) -> bool:
     pods = map(pod_facts, hold_quota.pods(spec_of_row.resolved_spec(row), snapshot))
     return any(is_on_node(pod) and not pod.get("holder") for pod in pods)
+
+
+RECORDER = Recorder(each=_each, listed=_listed)

@@ -26,12 +26,14 @@ from allocations.domain.objects import Snapshot, has_finished
 from allocations.domain.observed_facts import ResourceClaimFacts, claim_facts, pod_facts, workload_facts
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
+from allocations.reconcile.batch_state import BatchState
 from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
 from allocations.reconcile.metering import pod_ends
 from allocations.reconcile.metering.attribution import attribution
 from allocations.reconcile.metering.job_reservations import Account
 from allocations.reconcile.metering.job_usage import UnresolvedUse, Use
+from allocations.reconcile.recorder import Recorder, Seen
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.core.reading import Columns
@@ -50,11 +52,15 @@ def concerns(new: Observation, old: MirrorObject | None) -> bool:
     return any(pod_facts(form).get("job") or workload_facts(form).get("job") for form in (new, old))
 
 
-def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
-    """Update the ledger for one change that is already in the mirror of the cluster.
+def _each(batch: BatchState, seen: Seen) -> None:
+    """Update the ledger for one change, once it is in the mirror of the cluster.
 
     A pod, the claim made for it, and the Workload of their Job may be observed in any order.
     """
+    cluster, new, old = batch.cluster, seen.change.new, seen.change.old
+    if not concerns(new, old):
+        return
+    batch.write()
     if new.ref.kind == "Pod":
         _record_pod(cluster, new, old)
     elif new.ref.kind == "ResourceClaim":
@@ -335,3 +341,6 @@ def _open(account: Account, use: Use, start: datetime, *, estimated: bool) -> bo
         return False
     account.used[use.offering.key] += use.count
     return True
+
+
+RECORDER = Recorder(each=_each)

@@ -1,12 +1,14 @@
 """Tells the ledger when pods finished of which nobody saw the end, as the pods themselves say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from allocations.cluster.kinds import Observation
 from allocations.domain.observed_facts import pod_facts
 from allocations.models import Allocation, MirrorObject
+from allocations.reconcile.batch_state import BatchState
 from allocations.reconcile.metering import job_usage
+from allocations.reconcile.recorder import Recorder, Seen
 from portal.core import clock
 from quotas.metering import corrections
 
@@ -30,3 +32,11 @@ def correct(cluster: str, new: Observation, old: MirrorObject | None, concerned:
     own = f"{job_usage.pod_slot_prefix(cluster)}{new.uid}/"
     excess = [f"{cluster}/{row.pk}/pod:{new.uid}/" for row in concerned]
     corrections.correct_pod_ends(cluster, new.uid, [own, *excess], at, job_usage.evidence_of_change(new), new.at)
+
+
+def _batch(batch: BatchState, seen: Sequence[Seen]) -> None:
+    for one in seen:
+        correct(batch.cluster, one.change.new, one.change.old, one.concerned)
+
+
+RECORDER = Recorder(batch=_batch)
