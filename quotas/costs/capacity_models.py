@@ -3,44 +3,31 @@
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 
 from portal.clusters.models import Cluster
 from portal.core.models import AppendOnly
 from quotas.catalog.models import Flavor, Node
 from quotas.costs.node_terms import Term
+from quotas.metering.intervals import SourcedInterval
 
 TERMS = [(term.value, term.value) for term in Term]
 
 
-class NodeInterval(AppendOnly):
-    """The time `[start, end)` in which a node had this size and was labelled with this term; `end` is null while it
-    does. ``term`` is empty if no label says one. Append-only, as the ledger of capacity.
+class NodeInterval(SourcedInterval):
+    """The time `[start, end)` in which a node had this size and was labelled with this term, which is empty if no
+    label says one.
     """
 
-    updatable_columns = ("end", "source_end", "estimated_end")
-
-    cluster = models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
-    )
     node = models.CharField(max_length=253)
     term = models.CharField(max_length=9, choices=TERMS, blank=True)
     cpu_millicores = models.PositiveIntegerField()
     memory_mib = models.PositiveIntegerField()
-    start = models.DateTimeField()
-    end = models.DateTimeField(null=True, blank=True)
-    estimated_start = models.BooleanField(default=False)
-    estimated_end = models.BooleanField(default=False)
-    source_start = models.JSONField()
-    source_end = models.JSONField(null=True, blank=True)
-    recorded_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(SourcedInterval.Meta):
         ordering = ("-start", "cluster", "node")
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="node_ends_after_start"
-            ),
+            *SourcedInterval.Meta.constraints,
             models.UniqueConstraint(
                 fields=("cluster", "node"), condition=Q(end__isnull=True), name="node_one_open_interval"
             ),

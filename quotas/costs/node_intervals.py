@@ -5,13 +5,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models.functions import Greatest
 
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.costs.models import NodeInterval
 from quotas.costs.node_terms import Term
-from quotas.metering import dirty_hours
+from quotas.metering import dirty_hours, intervals
 
 
 class FoundNode(NamedTuple):
@@ -116,7 +115,7 @@ def _of_row(row: NodeInterval | None) -> FoundNode | None:
 
 def _end(row: NodeInterval, at: datetime, evidence: Mapping[str, Any], *, estimated: bool) -> None:
     ended = NodeInterval.objects.filter(pk=row.pk)
-    ended.update(end=Greatest("start", at), source_end=dict(evidence), estimated_end=estimated)
+    intervals.end(ended, at, estimated=estimated, source_end=dict(evidence))
 
 
 def _last_ends(cluster: str, nodes: Iterable[str]) -> dict[str, datetime]:

@@ -11,11 +11,10 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
-from django.db.models.functions import Greatest
 
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from quotas.metering import dirty_hours
+from quotas.metering import dirty_hours, intervals
 from quotas.metering.models import CapacityInterval
 from quotas.metering.units import FoundUnit, Unit, Value
 
@@ -125,7 +124,7 @@ def _end(
 ) -> None:
     """End the intervals at ``at``, or at their start if that is later; in one statement."""
     found = CapacityInterval.objects.filter(pk__in=[row.pk for row in rows])
-    found.update(end=Greatest("start", at), source_end=dict(evidence), estimated_end=estimated)
+    intervals.end(found, at, estimated=estimated, source_end=dict(evidence))
     for row in rows:
         row.end = max(row.start, at)
 

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Max
-from django.db.models.functions import Greatest
 
 from portal.core import clock
-from quotas.metering import dirty_hours
+from quotas.metering import dirty_hours, intervals
 from quotas.metering.models import ForeignUse
 
 
@@ -70,5 +69,5 @@ def end(cluster: str, uid: str, slots: Collection[str], at: datetime, revision: 
     """Record that a pod's or claim's uses of these slots have ended, at their start if ``at`` is before it."""
     rows = ForeignUse.objects.filter(cluster=cluster, uid=uid, slot__in=slots, end=None)
     with transaction.atomic(savepoint=False):
-        if rows.update(end=Greatest("start", at), revision_end=revision, estimated_end=estimated):
+        if intervals.end(rows, at, estimated=estimated, revision_end=revision):
             dirty_hours.mark(cluster, at)

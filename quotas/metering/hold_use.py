@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models.functions import Greatest
-
 from portal.core import clock
+from quotas.metering import intervals
 from quotas.metering.models import HoldUse
 
 NO_HOLD = UUID(int=0)
@@ -51,7 +50,7 @@ def end(cluster: str, holders: Collection[UUID], seen: Sighting) -> None:
     """
     if holders:
         rows = HoldUse.objects.filter(cluster=cluster, holder_id__in=holders, end=None)
-        rows.update(end=Greatest("start", seen.at), revision_end=seen.revision, estimated_end=seen.estimated)
+        intervals.end(rows, seen.at, estimated=seen.estimated, revision_end=seen.revision)
 
 
 def recorded_from(cluster: str, seen: Sighting) -> None:

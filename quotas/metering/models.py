@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from portal.clusters.models import Cluster
-from portal.core.models import AppendOnly
 from quotas.metering import units
+from quotas.metering.intervals import RevisedInterval, SourcedInterval
 from quotas.metering.recorder_models import ClockSkew as ClockSkew
 from quotas.metering.recorder_models import Correction as Correction
 from quotas.metering.recorder_models import RecorderOutage as RecorderOutage
@@ -24,11 +24,9 @@ from quotas.metering.rollup_models import RolledUpHour as RolledUpHour
 from quotas.metering.units import FoundUnit, Unit, Value
 
 
-class UsageInterval(AppendOnly):
-    """The time `[start, end)` in which a holder held `count` slices of an offering; `end` is null while it does.
-
-    Append-only: a row is written once and gets its `end` once (`services`). Names are copied at the start, so a team
-    that is renamed or moved keeps its past.
+class UsageInterval(SourcedInterval):
+    """The time `[start, end)` in which a holder held `count` slices of an offering; `services` write it. Names are
+    copied at the start, so a team that is renamed or moved keeps its past.
 
     `holder_id` is an allocation's id or a queued Job's uid. The kind of the holder is no column, since filling it in
     would rewrite the whole ledger: an interval of a Job is one without `member`.
@@ -39,20 +37,11 @@ class UsageInterval(AppendOnly):
 
     The `gpu_share` is what one slice takes of a GPU. What is charged of it follows from the other uses of the GPU
     (`gpu_shares`).
-
-    `source_start` and `source_end` name the observation that is the evidence. An `estimated` bound is the last sighting
-    before an unobserved change.
     """
-
-    updatable_columns = ("end", "source_end", "estimated_end")
 
     key = models.UUIDField(primary_key=True, editable=False)
     holder_id = models.UUIDField()
     slot = models.CharField(max_length=400)
-    start = models.DateTimeField()
-    end = models.DateTimeField(null=True, blank=True)
-    estimated_start = models.BooleanField(default=False)
-    estimated_end = models.BooleanField(default=False)
     gpu_share_numerator = models.PositiveIntegerField()
     gpu_share_denominator = models.PositiveIntegerField()
     count = models.PositiveIntegerField()
@@ -62,9 +51,6 @@ class UsageInterval(AppendOnly):
     offering = models.CharField(max_length=127)
     flavor = models.CharField(max_length=63)
     kind = models.CharField(max_length=6)
-    cluster = models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
-    )
     node = models.CharField(max_length=253, blank=True)
     device_uuid = models.CharField(max_length=64, blank=True)
     department = models.CharField(max_length=63)
@@ -73,21 +59,11 @@ class UsageInterval(AppendOnly):
     member = models.CharField(max_length=150)
     namespace = models.CharField(max_length=63)
     labels = models.JSONField(default=dict, db_default={}, help_text="of the request, or of the Job's pods")
-    source_start = models.JSONField()
-    source_end = models.JSONField(null=True, blank=True)
-    recorded_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(SourcedInterval.Meta):
         ordering = ("-start", "key")
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="usage_ends_after_start"
-            ),
-            models.CheckConstraint(
-                condition=Q(end__isnull=True, source_end__isnull=True, estimated_end=False)
-                | Q(end__isnull=False, source_end__isnull=False),
-                name="usage_end_has_evidence",
-            ),
+            *SourcedInterval.Meta.constraints,
             models.CheckConstraint(
                 condition=Q(count__gt=0, gpu_share_numerator__gt=0, gpu_share_denominator__gt=0),
                 name="usage_quantity_positive",
@@ -128,12 +104,11 @@ def device_of_slot(slot: str, node: str) -> str:
     return parts[2] if node and parts[1] == node else ""
 
 
-class CapacityInterval(AppendOnly):
-    """The time `[start, end)` in which a node had `count` units, of which `available` could be used; `end` is null
-    while it does.
+class CapacityInterval(SourcedInterval):
+    """The time `[start, end)` in which a node had `count` units, of which `available` could be used.
 
     A unit is a physical GPU that DRA names (`kind` gpu, one unit a row), or one of a resource of the device plugin.
-    MIG devices of a GPU belong to it and have no row. Append-only, as the usage ledger.
+    MIG devices of a GPU belong to it and have no row.
 
     `state` says why units are not available. The catalogue adds, once it knows them, the flavor, the GPUs that one unit
     is, and whether the flavor is offered; until then they are empty. What changes them begins a new interval.
@@ -146,21 +121,14 @@ class CapacityInterval(AppendOnly):
         RESOURCE = units.RESOURCE, "resource of the device plugin"
 
     updatable_columns = (
-        *("end", "source_end", "estimated_end"),
+        *SourcedInterval.updatable_columns,
         *("flavor", "gpus_numerator", "gpus_denominator", "offered"),
     )
 
-    cluster = models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
-    )
     node = models.CharField(max_length=253)
     kind = models.CharField(max_length=8, choices=Kind)
     name = models.CharField(max_length=127, help_text="of the device in its pool, or of the resource")
     uuid = models.CharField(max_length=64, blank=True)
-    start = models.DateTimeField()
-    end = models.DateTimeField(null=True, blank=True)
-    estimated_start = models.BooleanField(default=False)
-    estimated_end = models.BooleanField(default=False)
     inferred = models.BooleanField(default=False)
     count = models.PositiveIntegerField()
     available = models.PositiveIntegerField()
@@ -170,21 +138,11 @@ class CapacityInterval(AppendOnly):
     gpus_numerator = models.PositiveIntegerField(null=True, blank=True)
     gpus_denominator = models.PositiveIntegerField(null=True, blank=True)
     offered = models.BooleanField(null=True, blank=True)
-    source_start = models.JSONField()
-    source_end = models.JSONField(null=True, blank=True)
-    recorded_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(SourcedInterval.Meta):
         ordering = ("-start", "cluster", "node", "name")
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="capacity_ends_after_start"
-            ),
-            models.CheckConstraint(
-                condition=Q(end__isnull=True, source_end__isnull=True, estimated_end=False)
-                | Q(end__isnull=False, source_end__isnull=False),
-                name="capacity_end_has_evidence",
-            ),
+            *SourcedInterval.Meta.constraints,
             models.CheckConstraint(condition=Q(available__lte=F("count")), name="capacity_available_at_most_all"),
             models.CheckConstraint(
                 condition=Q(flavor="", gpus_numerator=None, gpus_denominator=None, offered=None)
@@ -230,18 +188,13 @@ class CapacityInterval(AppendOnly):
         return self.value or (Value("", Fraction(1), offered=False) if self.end else None)
 
 
-class ForeignUse(AppendOnly):
+class ForeignUse(RevisedInterval):
     """The time `[start, end)` in which a pod or claim without an allocation used `count` units of a node's GPUs.
 
     `slot` is that of the usage interval by which a queued Job is charged for the same use, if there is one; what none
-    covers is unmanaged. Append-only.
+    covers is unmanaged.
     """
 
-    updatable_columns = ("end", "revision_end", "estimated_end")
-
-    cluster = models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
-    )
     slot = models.CharField(max_length=450)
     node = models.CharField(max_length=253)
     kind = models.CharField(max_length=8, choices=CapacityInterval.Kind)
@@ -252,20 +205,11 @@ class ForeignUse(AppendOnly):
     uid = models.CharField(max_length=64)
     namespace = models.CharField(max_length=63)
     owner_kind = models.CharField(max_length=63, blank=True, help_text="kind of the controller, e.g. DaemonSet")
-    start = models.DateTimeField()
-    end = models.DateTimeField(null=True, blank=True)
-    estimated_start = models.BooleanField(default=False)
-    estimated_end = models.BooleanField(default=False)
-    revision_start = models.BigIntegerField()
-    revision_end = models.BigIntegerField(null=True, blank=True)
-    recorded_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(RevisedInterval.Meta):
         ordering = ("-start", "slot")
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="foreign_use_ends_after_start"
-            ),
+            *RevisedInterval.Meta.constraints,
             models.UniqueConstraint(
                 fields=("slot", "uid"), condition=Q(end__isnull=True), name="foreign_use_one_open_per_slot"
             ),
@@ -279,34 +223,19 @@ class ForeignUse(AppendOnly):
         return f"{self.namespace}/{self.consumer}: {self.slot} [{self.start:%F %T}, {self.end or '...'})"
 
 
-class HoldUse(AppendOnly):
-    """The time `[start, end)` in which an allocation had a pod on a node that had not finished; `end` is null while it
-    has one. An empty interval says since when it is recorded: of a hold that began before, and of a cluster, there
-    with no hold (`hold_use.NO_HOLD`).
+class HoldUse(RevisedInterval):
+    """The time `[start, end)` in which an allocation had a pod on a node that had not finished. An empty interval says
+    since when it is recorded: of a hold that began before, and of a cluster, there with no hold (`hold_use.NO_HOLD`).
 
-    Append-only. It is no part of what is charged: a hold is charged with and without pods.
+    It is no part of what is charged: a hold is charged with and without pods.
     """
 
-    updatable_columns = ("end", "revision_end", "estimated_end")
-
-    cluster = models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
-    )
     holder_id = models.UUIDField()
-    start = models.DateTimeField()
-    end = models.DateTimeField(null=True, blank=True)
-    estimated_start = models.BooleanField(default=False)
-    estimated_end = models.BooleanField(default=False)
-    revision_start = models.BigIntegerField()
-    revision_end = models.BigIntegerField(null=True, blank=True)
-    recorded_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(RevisedInterval.Meta):
         ordering = ("-start", "holder_id")
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="hold_use_ends_after_start"
-            ),
+            *RevisedInterval.Meta.constraints,
             models.UniqueConstraint(
                 fields=("holder_id",), condition=Q(end__isnull=True), name="hold_use_one_open_per_holder"
             ),

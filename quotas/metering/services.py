@@ -17,7 +17,6 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Greatest
 
 from portal.core import clock
 from portal.core.any_of import AnyOf
@@ -25,7 +24,7 @@ from portal.core.errors import Retryable
 from portal.core.locks import Lock, advisory_locks
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Rows, read_tables
-from quotas.metering import dirty_hours
+from quotas.metering import dirty_hours, intervals
 from quotas.metering.models import UsageInterval
 
 LOCKS_AT_ONCE = 50
@@ -188,9 +187,8 @@ def close_interval(
         row = UsageInterval.objects.filter(**ends).order_by(F("end").desc(nulls_first=True)).first()
         if row is None:
             return None
-        ended = UsageInterval.objects.filter(pk=row.pk, end=None).update(
-            end=Greatest(F("start"), at), source_end=dict(evidence), estimated_end=estimated
-        )
+        open_row = UsageInterval.objects.filter(pk=row.pk, end=None)
+        ended = intervals.end(open_row, at, estimated=estimated, source_end=dict(evidence))
         row.refresh_from_db()
         if ended and row.end:
             dirty_hours.mark(row.cluster_id, row.end)
