@@ -87,6 +87,8 @@ class Allocation(models.Model):
         blank=True,
         help_text="GPUs that its claims request (UUIDs by slice), or that the scheduler chooses",
     )
+    in_guard = models.BooleanField(default=False, help_text="its project's guard is to admit its pods")
+    in_quota = models.BooleanField(default=False, help_text="a hold quota of its project is to have its slices")
     recovered = models.BooleanField(
         default=False, help_text="made again from its lease, after a restore of the database"
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from allocations.domain.objects import Ref, Slice, Snapshot
 from allocations.domain.phases import Facts, LeaseFacts, Phase
@@ -34,6 +35,15 @@ class Deadlines:
     grace: timedelta
 
 
+class Shared(NamedTuple):
+    """Which of the namespace's shared objects have an allocation: the guard admits its pods, and a hold quota has its
+    slices.
+    """
+
+    guard: bool
+    quota: bool
+
+
 @dataclass(frozen=True)
 class ObservedAllocation:
     """The observed state of an allocation in the cluster, and what follows from it."""
@@ -55,9 +65,10 @@ class ObservedAllocation:
     evict_at: datetime | None
     snapshot: Snapshot
 
-    def with_guard_open(self) -> "ObservedAllocation":
-        """Return the same state after the admission policies admit its pods."""
-        return replace(self, facts=replace(self.facts, listed=True))
+    @property
+    def shared(self) -> Shared:
+        """Return which of the shared objects should have the allocation."""
+        return Shared(self.is_usable, self.keeps_quota)
 
     def with_blocked(self, why: str) -> "ObservedAllocation":
         """Return the same state while its claim is kept from the scheduler."""

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 
 from allocations.cluster.manifests import lease
 from allocations.domain.held_time import Interval
-from allocations.domain.observed import ObservedAllocation
+from allocations.domain.observed import ObservedAllocation, Shared
 from allocations.domain.phases import Ending, Facts, Phase, derive, failed_start, outcome
 from allocations.lifecycle import held_intervals, overtime, slot_numbers, spec_of_row
 from allocations.lifecycle.held_intervals import HeldIntervals
@@ -25,6 +25,9 @@ from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Columns, read_tables
+from portal.core.writing import WriteStatement, write_rows
+from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.limits import counting
 
 START_TRIES = 3
@@ -37,6 +40,7 @@ UPDATE = """
     )
 """
 UPDATE_TIME = "UPDATE allocations_allocation SET {columns} WHERE id = %s AND hours IS NOT DISTINCT FROM %s"
+UPDATE_SHARED = "UPDATE allocations_allocation SET in_guard = %s, in_quota = %s WHERE id = %s RETURNING id"
 ENTRY = {
     "at": "%s::timestamptz",
     "recorded_at": "%s::timestamptz",
@@ -181,6 +185,20 @@ def _intervals(row: Allocation, state: ObservedAllocation, intervals: HeldInterv
     elif row.held_since is not None and intervals.first_start is None:
         found.append((row.held_since, state.facts.now))
     return found
+
+
+def record_shared(row: Allocation, shared: Shared, *, is_due: bool) -> None:
+    """Write which of its project's objects should have the allocation, and if it ``is_due`` have the project
+    reconciled; in one statement, none if neither is needed.
+    """
+    statements = [workqueue.enqueue_statement(targets.project(row.project.cluster_id, row.project.slug))] * is_due
+    if (row.in_guard, row.in_quota) != shared:
+        statements.append(WriteStatement(UPDATE_SHARED, [*shared, row.pk], ("id",)))
+        row.in_guard, row.in_quota = shared
+    if statements:
+        enqueued, *_ = write_rows([], *statements)
+        if is_due:
+            workqueue.wake(enqueued)
 
 
 def record_phase(row: Allocation, state: ObservedAllocation, intervals: HeldIntervals | None = None) -> None:

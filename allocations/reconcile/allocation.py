@@ -27,7 +27,7 @@ from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.metering import ledger, repair
-from allocations.reconcile.project import apply_hold_quota, reconcile_project
+from allocations.reconcile.project import apply_hold_quota
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.workqueue import targets
@@ -35,6 +35,8 @@ from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
+RECHECK_AFTER = timedelta(seconds=5)
+"""How long to wait for an event of the guard."""
 
 
 def reconcile_allocation(id_: str, client: Client) -> datetime | None:
@@ -47,8 +49,10 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
        does not reach it.
     4. Update the device affinity of its claims.
     5. Open usage intervals that the watcher could not open.
-    6. Derive the phase, and append a Transition if it changed. An allocation becomes usable only in step 7.
-    7. Reconcile the project, if its guard or quotas must change for this allocation, or only write its own hold quota.
+    6. Derive the phase, and append a Transition if it changed. What can be used is active once the guard is seen to
+       admit its pods.
+    7. Have the project reconciled, if its guard or quotas must change for this allocation, or only write its own hold
+       quota. What cannot be used any more waits here until the guard is seen to admit none of its pods.
     8. Apply the plan of the allocation's own objects.
     A refusal by the cluster while the allocation starts is a failed start.
 
@@ -89,15 +93,14 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         is_metered, intervals = _open_intervals(row, state, snapshot, intervals)
         if blocked:
             state = state.with_blocked(blocked)
-        opens = state.is_usable and not state.facts.listed
-        if not opens:
+        if state.facts.listed or not state.is_usable:
             transitions.record_phase(row, state, intervals)
-        if mode.needs_project(spec, state, snapshot):
-            reconcile_project(spec.project, client)
-        elif mode.needs_quota(spec, state, snapshot):
+        is_due = mode.needs_project(spec, state, snapshot)
+        if not is_due and mode.needs_quota(spec, state, snapshot):
             apply_hold_quota(spec, snapshot, client)
-        if opens:
-            transitions.record_phase(row, state.with_guard_open(), intervals)
+        transitions.record_shared(row, state.shared, is_due=is_due)
+        if state.facts.listed and not state.is_usable:
+            return clock.now() + RECHECK_AFTER
         desired = mode.desired_state(spec, state, snapshot, applied, is_blocked=bool(blocked))
         try:
             apply(client, plan(desired, snapshot, applied), target)

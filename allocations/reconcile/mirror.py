@@ -171,8 +171,11 @@ def of_project(cluster: str, namespace: str) -> Snapshot:
 
 
 def parts_of_project(cluster: str, project: QuerySet[Project]) -> tuple[Columns, Columns]:
-    """Return what to read for the Snapshot that ``of_project`` returns, before the project's row is read."""
-    return _parts(cluster, _of_project(cluster, Subquery(project.values("namespace"))))
+    """Return what to read for the Snapshot of a namespace without its pods and claims, before the project's row is
+    read.
+    """
+    rows = _of_project(cluster, Subquery(project.values("namespace")))
+    return _parts(cluster, rows.exclude(kind__in=("Pod", "ResourceClaim")))
 
 
 def _of_project(cluster: str, namespace: str | Subquery) -> QuerySet[MirrorObject]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.domain.objects import Ref
-from allocations.domain.observed_facts import quota_facts
+from allocations.domain.observed_facts import gpu_project_facts, quota_facts
 from allocations.models import MirrorObject
 
 
@@ -41,13 +41,23 @@ class Change:
 
     @property
     def allocations(self) -> set[str]:
-        """Return the names of the allocations in the object's label, or in the list of a hold quota."""
-        return self.labelled_allocations | set(self._slices_before) | set(self._slices_after)
+        """Return the names of the allocations in the object's label, in the list of a hold quota, or that a guard began
+        or ceased to admit.
+        """
+        return self.labelled_allocations | self.changed_listings | set(self._slices_before) | set(self._slices_after)
 
     @property
     def labelled_allocations(self) -> set[str]:
         """Return the names of the allocations in the object's label, now and before."""
         return {self.new.allocation, self.old.allocation if self.old else ""} - {""}
+
+    @property
+    def changed_listings(self) -> set[str]:
+        """Return the names of the allocations whose pods a guard began or ceased to admit."""
+        if self.new.ref.kind != "GpuProject":
+            return set()
+        before, after = (gpu_project_facts(form) for form in (self.old, None if self.new.gone else self.new))
+        return set(before.get("allocations", ())) ^ set(after.get("allocations", ()))
 
     @property
     def changed_holds(self) -> set[str]:

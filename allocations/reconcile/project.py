@@ -1,6 +1,6 @@
 """The project controller: the shared objects of a namespace, written by one worker at a time."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
 from allocations.cluster import names
@@ -11,11 +11,13 @@ from allocations.cluster.manifests.project import ProjectFacts, build, labels_of
 from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
+from allocations.domain.observed import Shared
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.assessment import assess
+from allocations.lifecycle.modes.registry import mode_of
 from allocations.models import Allocation
-from allocations.reconcile import job_flavors, project_state, teardown
+from allocations.reconcile import job_flavors, mirror, project_state, teardown
 from allocations.reconcile.engine.applied import applied_objects, forget, of_rows, part_of
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
@@ -115,13 +117,12 @@ def project_facts(
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
         _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
     )
-    for row in live:
+    for row, shared in _shared(project, list(live), snapshot):
         spec = spec_of_row.resolved_spec(row)
-        state = assess(row, snapshot)
         backend = registry.backend_of(spec)
-        if state.is_usable:
+        if shared.guard:
             guards[spec.name] = backend.guard_entry(spec)
-        if state.keeps_quota and spec.number is not None:
+        if shared.quota and spec.number is not None:
             holds[spec.number] = hold_quota.hold(spec, backend.quota(spec))
     return ProjectFacts(
         slug=project.slug,
@@ -146,6 +147,23 @@ def project_facts(
         holds=holds,
         resources=_counted_resources((one.resource, one.flavor.path) for one in offerings),
     )
+
+
+def _shared(project: Project, live: Sequence[Allocation], snapshot: Snapshot) -> list[tuple[Allocation, Shared]]:
+    """Return which of the shared objects should have each allocation. Those of which that has changed are assessed;
+    one query, if there are any: the rows of a backup may say what was so before.
+    """
+    wanted = {row.pk: Shared(row.in_guard, row.in_quota) for row in live}
+    changed = [row for row in live if wanted[row.pk] != _seen(row, snapshot)]
+    if changed:
+        objects = mirror.of_allocations(project.cluster_id, project.namespace, changed)
+        wanted |= {row.pk: assess(row, objects).shared for row in changed}
+    return [(row, wanted[row.pk]) for row in live]
+
+
+def _seen(row: Allocation, snapshot: Snapshot) -> Shared:
+    spec = spec_of_row.resolved_spec(row)
+    return mode_of(spec).shared(spec, snapshot)
 
 
 def _counted_resources(offerings: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -223,7 +223,7 @@ class TestGuard:
         situation, _ = look([*held, self.BOUND], 10)
         assert situation.is_usable
         assert derive(situation.facts).phase is Phase.STARTING
-        assert derive(situation.with_guard_open().facts).phase is Phase.ACTIVE
+        assert derive(look([*held, self.BOUND, self.OPEN], 10)[0].facts).phase is Phase.ACTIVE
 
     def test_of_two_spread_slices_one_is_not_usable_while_the_other_cannot_start(self) -> None:
         half = [lease(), self.BOUND, *self.part(0), *self.part(1, devices=0, phase="Pending")]

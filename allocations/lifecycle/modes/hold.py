@@ -11,7 +11,7 @@ from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain import reasons
 from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
 from allocations.domain.objects import Applied, Manifest, Ref, ResolvedSpec, Slice, Snapshot, has_finished
-from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
+from allocations.domain.observed import Deadlines, Intent, ObservedAllocation, Shared
 from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
@@ -137,6 +137,11 @@ def charged(spec: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Return the slices that are charged: all once they are held, and whatever is occupied while pods are admitted."""
     backend = registry.backend_of(spec)
     return backend.held(spec, snapshot) or (backend.occupied(spec, snapshot) if is_listed(spec, snapshot) else ())
+
+
+def shared(spec: ResolvedSpec, snapshot: Snapshot) -> Shared:
+    """Return which of the namespace's shared objects have the allocation."""
+    return Shared(is_listed(spec, snapshot), hold_quota.is_listed(spec, snapshot))
 
 
 def needs_project(spec: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:

@@ -21,7 +21,8 @@ def _each(batch: BatchState, seen: Seen) -> Collection[Target]:
     which holds it shows.
     """
     change, rows = seen.change, seen.concerned
-    affected = change.changed_holds | (set() if seen.is_own_write else change.labelled_allocations)
+    affected = change.changed_holds | change.changed_listings
+    affected |= set() if seen.is_own_write else change.labelled_allocations
     changed = _sync(batch, seen)
     return {targets.allocation(batch.cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}
 
