@@ -39,7 +39,7 @@ def lease(row: Allocation, revision: int, *, admitted: bool = True) -> Any:
 
 
 def guard(row: Allocation, revision: int, *listed: str) -> Any:
-    body = raw("GpuProject", row, names.GUARD, revision, spec={"allocations": dict.fromkeys(listed, {})})
+    body = raw("GpuProject", row, names.GUARD, revision, spec={"allocations": {name: {} for name in listed}})
     del body["metadata"]["labels"][names.ALLOCATION]
     return seen(body, revision)
 
