@@ -27,7 +27,6 @@ WSGI_APPLICATION = "portal.wsgi.application"
 
 # --- stores -----------------------------------------------------------------------------------------------
 DATABASES = {"default": database.from_url(env.required("DATABASE_URL"))}  # PostgreSQL, as the role of the application
-PREPARED_STATEMENTS = env.boolean("PREPARED_STATEMENTS", True)  # not behind a pooler of transactions
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")  # messages to workers, and counters of limits
 

@@ -112,9 +112,3 @@ def project(team: Team) -> Project:
 @pytest.fixture
 def member(team: Team) -> User:
     return person(team)
-
-
-@pytest.fixture
-def whole_statements(settings: Any) -> None:
-    """Send each query whole: one that is prepared does not say what it reads."""
-    settings.PREPARED_STATEMENTS = False

@@ -391,7 +391,6 @@ READ_BY_NOBODY: Mapping[str, str] = {
     "portal.api.http.edits": "an answer of the portal's own",
     "portal.api.schemas.operation_schema": "routes",
     "portal.core.heartbeat": "rows of the portal's own",
-    "portal.core.prepared_statements": "statements of the portal's own",
     "portal.core.query_templates": "statements of the portal's own",
     "portal.database": "a setting",
     "portal.core.quotation": "text of bounded fields, to write it",

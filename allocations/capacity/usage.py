@@ -121,7 +121,7 @@ def _parts() -> Iterator[Columns | Statement]:
     held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
     jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     yield Columns(held, ("offering", "n"))
-    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), 4, ("text[]",))
+    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), 4)
     yield Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage"))
 
 

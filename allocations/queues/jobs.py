@@ -128,12 +128,12 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
 
 def unfinished_part(teams: Collection[int]) -> Statement:
     """Return what to read for ``unfinished``."""
-    return Statement(OF_TEAMS, (list(teams),), columns=7, types=("bigint[]",))
+    return Statement(OF_TEAMS, (list(teams),), columns=7)
 
 
 def unfinished_part_beside(projects: Collection[int]) -> Statement:
     """Return what to read for ``unfinished``, of the teams of these projects."""
-    return Statement(OF_TEAMS_OF_PROJECTS, (list(projects),), columns=7, types=("bigint[]",))
+    return Statement(OF_TEAMS_OF_PROJECTS, (list(projects),), columns=7)
 
 
 def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:

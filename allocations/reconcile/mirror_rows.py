@@ -32,7 +32,6 @@ DELETE = """
         AND allocations_mirrorobject.namespace = gone.namespace AND allocations_mirrorobject.name = gone.name
     RETURNING 1 AS deleted
 """
-TYPES_OF_DELETE = ("text[]", "text[]", "text[]", "text")
 SYNC = """
     WITH epoch AS (
         SELECT FROM allocations_watchepoch WHERE cluster_id = %s AND number = %s FOR UPDATE
@@ -44,16 +43,15 @@ SYNC = """
     SET resource_version = excluded.resource_version, synced_at = excluded.synced_at
     RETURNING kind
 """
-TYPES_OF_SYNC = ("text", "int", "text", "text[]", "bigint[]", "timestamptz[]", "int")
 
 
 def writes(cluster: str, rows: Mapping[Ref, MirrorObject | None]) -> Iterator[WriteStatement]:
     """Yield the statements that write these rows of a cluster's mirror, and that delete those of None."""
     if written := [_values(row) for row in rows.values() if row is not None]:
-        yield WriteStatement(WRITE, [cluster, json.dumps(written)], ("written",), ("text", "jsonb"))
+        yield WriteStatement(WRITE, [cluster, json.dumps(written)], ("written",))
     if gone := [ref for ref, row in rows.items() if row is None]:
         kinds, namespaces, names = map(list, zip(*gone, strict=True))
-        yield WriteStatement(DELETE, [kinds, namespaces, names, cluster], ("deleted",), TYPES_OF_DELETE)
+        yield WriteStatement(DELETE, [kinds, namespaces, names, cluster], ("deleted",))
 
 
 def _values(row: MirrorObject) -> dict[str, Any]:
@@ -77,4 +75,4 @@ def sync(cluster: str, positions: Sequence[Position], epoch: int | None = None) 
     """
     kinds, revisions, times = map(list, zip(*positions, strict=True))
     names = [kind.name for kind in kinds]
-    return WriteStatement(SYNC, [cluster, epoch, cluster, names, revisions, times, epoch], ("kind",), TYPES_OF_SYNC)
+    return WriteStatement(SYNC, [cluster, epoch, cluster, names, revisions, times, epoch], ("kind",))

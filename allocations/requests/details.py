@@ -123,7 +123,7 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
         batch.add(part)
         for part in (
             held_intervals.statement(started),
-            Statement(OBJECTS, (started,), 4, ("uuid[]",)),
+            Statement(OBJECTS, (started,), 4),
             rates.statement(),
         )
     )

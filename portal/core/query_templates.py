@@ -1,7 +1,4 @@
-"""Queries that are the same but for the values of their parameters.
-
-Django compiles them once in a process, and PostgreSQL plans them once in a connection.
-"""
+"""Queries that are the same but for the values of their parameters: Django compiles them once in a process."""
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -21,7 +18,6 @@ _PLACEHOLDERS: Mapping[type, Callable[[int], Hashable]] = {
     datetime: lambda number: datetime(1, 1, number, tzinfo=UTC),
 }
 """Values that no query has itself, by the type that the database gets."""
-_TYPES = {str: "text", int: "bigint", UUID: "uuid", datetime: "timestamptz"}
 _PARAMETER = re.compile("%s|%%")
 
 
@@ -78,8 +74,7 @@ class QueryTemplate:
             return Literal(value).as_string(connection.connection).replace("%", "%%")
 
         sql = _PARAMETER.sub(text, part.sql)
-        types = tuple(_type(self._types[name]) for name in names)
-        return _Part(part._replace(sql=sql, types=types), tuple(names))
+        return _Part(part._replace(sql=sql), tuple(names))
 
 
 def without_parameters(part: Columns | Rows | Statement) -> Compiled:
@@ -91,8 +86,3 @@ def without_parameters(part: Columns | Rows | Statement) -> Compiled:
 def _placeholder(type_: Any, number: int) -> Hashable:
     of_list = get_args(type_)
     return (_PLACEHOLDERS[of_list[0]](number),) if of_list else _PLACEHOLDERS[type_](number)
-
-
-def _type(type_: Any) -> str:
-    of_list = get_args(type_)
-    return f"{_TYPES[of_list[0]]}[]" if of_list else _TYPES[type_]

@@ -23,8 +23,6 @@ from django.db.models.expressions import RawSQL
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
-from portal.core import prepared_statements
-
 SAME_IN_JSON = tuple(each.to_python for each in (BooleanField, CharField, Field, IntegerField, TextField))
 MAX_ARGUMENTS = 90
 """PostgreSQL calls no function with more than 100 arguments."""
@@ -55,28 +53,22 @@ class Rows(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement that reads so many ``columns``, for what Django would compile anew for each of many lists. ``types``
-    are those of the parameters in PostgreSQL.
-    """
+    """A statement that reads so many ``columns``, for what Django would compile anew for each of many lists."""
 
     sql: str
     parameters: tuple[Any, ...]
     columns: int
-    types: tuple[str, ...]
 
 
 class Compiled(NamedTuple):
-    """The subquery of a part, and for ``Rows`` what makes objects of its rows. ``types`` are those of the parameters in
-    PostgreSQL, for a part that is read again with other values.
-    """
+    """The subquery of a part, and for ``Rows`` what makes objects of its rows."""
 
     sql: str
     parameters: tuple[Any, ...]
     objects: "Objects | None" = None
-    types: tuple[str, ...] | None = None
 
 
-NO_ROWS = Compiled("'[]'::json", (), types=())
+NO_ROWS = Compiled("'[]'::json", ())
 """A part that is left out where it can have no rows."""
 Part = Columns | Rows | Statement | Compiled
 
@@ -113,9 +105,8 @@ def read_tables(*parts: Part) -> list[list[Any]]:
     subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
     sql = f"SELECT {', '.join(one.sql for one in subqueries)}"
     parameters = [value for one in subqueries for value in one.parameters]
-    types = prepared_statements.types_of(one.types for one in subqueries)
     with connection.cursor() as cursor:
-        prepared_statements.execute(cursor, sql, parameters, types)
+        cursor.execute(sql, parameters)
         found: Sequence[list[list[Any]]] = cursor.fetchone()
     return [one.objects.of_rows(rows) if one.objects else rows for one, rows in zip(subqueries, found, strict=True)]
 
@@ -126,7 +117,7 @@ def compiled(part: Columns | Rows | Statement) -> Compiled:
     """
     if isinstance(part, Statement):
         names = [f"c{number}" for number in range(part.columns)]
-        return Compiled(_array_of_rows(part.sql, names, names), part.parameters, types=part.types)
+        return Compiled(_array_of_rows(part.sql, names, names), part.parameters)
     rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
     compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
     return Compiled(*_aggregated(compiler), Objects(compiler) if isinstance(part, Rows) else None)

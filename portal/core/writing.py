@@ -7,19 +7,13 @@ from django.db import connection
 from django.db.models import Model
 from django.db.models.sql import InsertQuery
 
-from portal.core import prepared_statements
-
 
 class WriteStatement(NamedTuple):
-    """An INSERT, UPDATE or DELETE, its parameters, and the names of the columns in its RETURNING.
-
-    ``types`` are those of the parameters in PostgreSQL, for a statement that is executed again with other values.
-    """
+    """An INSERT, UPDATE or DELETE, its parameters, and the names of the columns in its RETURNING."""
 
     sql: str
     parameters: Sequence[Any]
     returning: tuple[str, ...]
-    types: tuple[str, ...] | None = None
 
 
 def write_rows(rows: Sequence[Model], *statements: WriteStatement) -> list[list[list[Any]]]:
@@ -53,7 +47,6 @@ def _execute(statements: Sequence[WriteStatement]) -> list[list[list[Any]]]:
         for name, each in zip(names, statements, strict=True)
     )
     parameters = [value for each in statements for value in each.parameters]
-    types = prepared_statements.types_of(each.types for each in statements)
     with connection.cursor() as cursor:
-        prepared_statements.execute(cursor, f"WITH {parts} SELECT {arrays}", parameters, types)
+        cursor.execute(f"WITH {parts} SELECT {arrays}", parameters)
         return list(cursor.fetchone())

@@ -69,7 +69,6 @@ ENQUEUE = """
     RETURNING target, coalesce(%s::timestamptz <= updated_at, true)
         AND coalesce(leased_until <= updated_at, true) AS is_idle
 """
-TYPES_OF_ENQUEUE = ("text[]", "timestamptz", "timestamptz", "timestamptz")
 LEASE = """
     UPDATE core_due SET leased_until = clock.now + make_interval(secs => %(lease_s)s), updated_at = clock.now
     FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
@@ -126,9 +125,7 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
 def enqueue_statement(*targets: Target, at: datetime | None = None) -> WriteStatement:
     """Return the statement of `enqueue`, for callers that write other rows with it and give `wake` what it returns."""
     # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
-    return WriteStatement(
-        ENQUEUE, [sorted(set(targets)), at, clock.frozen_at(), at], ("target", "is_idle"), TYPES_OF_ENQUEUE
-    )
+    return WriteStatement(ENQUEUE, [sorted(set(targets)), at, clock.frozen_at(), at], ("target", "is_idle"))
 
 
 def wake(enqueued: Sequence[Sequence[Any]]) -> None:

@@ -47,7 +47,7 @@ def read(flavors: Iterable[str] | None = None) -> PriceList:
 
 def statement() -> Statement:
     """Return what to read for `price_list`."""
-    return Statement(IN_ORDER, (), 5, ())
+    return Statement(IN_ORDER, (), 5)
 
 
 def price_list(rows: Sequence[list[Any]]) -> PriceList:

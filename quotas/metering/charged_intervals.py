@@ -71,7 +71,7 @@ def _beside(rows: Collection[UsageInterval | HeldInterval]) -> dict[Gpu, list[Us
     if not rows:
         return found
     values = (list({row.holder_id for row in rows}), [row.slot for row in rows])
-    [beside] = read_tables(Statement(_BESIDE, values, _BESIDE_COLUMNS, ("uuid[]", "text[]")))
+    [beside] = read_tables(Statement(_BESIDE, values, _BESIDE_COLUMNS))
     for cluster, flavor, node, slot, key, start, end, numerator, denominator, count in beside:
         device, gpus = device_of_slot(slot, node), Fraction(numerator * count, denominator)
         until = datetime.fromisoformat(end) if end else None

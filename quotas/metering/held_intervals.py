@@ -45,7 +45,7 @@ class HeldInterval(NamedTuple):
 
 def statement(holders: Collection[UUID]) -> Statement:
     """Return what to read of the holders' intervals, in the order of their slots."""
-    return Statement(INTERVALS, (list(holders),), COLUMNS, ("uuid[]",))
+    return Statement(INTERVALS, (list(holders),), COLUMNS)
 
 
 def interval(row: list[Any]) -> HeldInterval:

@@ -1,6 +1,5 @@
 """What all intervals of the ledger have: bounds, whether these are estimated, and the evidence for them."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
@@ -30,7 +29,7 @@ class Interval(AppendOnly):
 
     class Meta:
         abstract = True
-        constraints: ClassVar[Sequence[BaseConstraint]] = [
+        constraints: ClassVar[list[BaseConstraint]] = [
             models.CheckConstraint(
                 condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="%(class)s_ends_after_start"
             )
@@ -40,14 +39,14 @@ class Interval(AppendOnly):
 class SourcedInterval(Interval):
     """An interval whose bounds name the observations that are their evidence."""
 
-    updatable_columns = ("end", "source_end", "estimated_end")
+    updatable_columns: ClassVar[tuple[str, ...]] = ("end", "source_end", "estimated_end")
 
     source_start = models.JSONField()
     source_end = models.JSONField(null=True, blank=True)
 
     class Meta(Interval.Meta):
         abstract = True
-        constraints: ClassVar[Sequence[BaseConstraint]] = [
+        constraints: ClassVar[list[BaseConstraint]] = [
             *Interval.Meta.constraints,
             models.CheckConstraint(
                 condition=Q(end__isnull=True, source_end__isnull=True, estimated_end=False)
@@ -60,7 +59,7 @@ class SourcedInterval(Interval):
 class RevisedInterval(Interval):
     """An interval whose bounds have the revisions of the API server at which they were seen."""
 
-    updatable_columns = ("end", "revision_end", "estimated_end")
+    updatable_columns: ClassVar[tuple[str, ...]] = ("end", "revision_end", "estimated_end")
 
     revision_start = models.BigIntegerField()
     revision_end = models.BigIntegerField(null=True, blank=True)

@@ -20,7 +20,6 @@ def _fleet(team):
     fleet(team)
 
 
-@pytest.mark.usefixtures("whole_statements")
 def test_a_request_is_decided_without_prices_and_without_anything_that_would_fit_instead(team, project, monkeypatch):
     monkeypatch.setattr(services, "explain", None)
     with CaptureQueriesContext(connection) as queries:

@@ -211,13 +211,11 @@ def foreign_statements(*observations: Observation) -> int:
     return sum(ForeignUse._meta.db_table in query["sql"] for query in queries)
 
 
-@pytest.mark.usefixtures("whole_statements")
 def test_what_uses_no_gpus_takes_no_statement(train: Allocation):
     bodies = [pod(gpus=0), pod(name="waits", node=""), pod(name="held", **OF_TRAIN), claim(1)]
     assert foreign_statements(*(seen(body, 0) for body in bodies)) == 0
 
 
-@pytest.mark.usefixtures("whole_statements")
 def test_uses_of_one_batch_take_two_statements_to_begin_however_many():
     pods = [pod(name=f"p-{number}", uid=f"p-{number}") for number in range(9)]
     assert foreign_statements(*(seen(body, number) for number, body in enumerate(pods))) == 2

@@ -67,7 +67,6 @@ def test_a_holder_pod_is_the_portals_own(train: Allocation):
     assert history() == []
 
 
-@pytest.mark.usefixtures("whole_statements")
 def test_a_pod_that_has_not_changed_takes_no_statement_more(train: Allocation):
     watch(0, pod(train, 2, "one"))
     counts = []

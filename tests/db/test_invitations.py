@@ -146,7 +146,6 @@ def test_a_team_has_so_many_invitations_and_no_more(team, lead, monkeypatch):
     assert refusal.value.hint == "Withdraw one first."
 
 
-@pytest.mark.usefixtures("whole_statements")
 def test_inviting_who_exists_and_who_does_not_is_the_same_to_the_last_query(team, lead, newcomer):
     """The same answer and the same queries: nobody is looked up."""
     gone = person()

@@ -230,7 +230,7 @@ def test_what_has_not_ended_comes_before_what_has_each_the_newest_first(fleet, m
     assert shown == ["second", "first", "fourth", "third"]
 
 
-def test_a_page_of_allocations_is_read_in_the_order_of_an_index(whole_statements, fleet, member, project, browser):
+def test_a_page_of_allocations_is_read_in_the_order_of_an_index(fleet, member, project, browser):
     requested(member, project)
     with CaptureQueriesContext(connection) as captured:
         browser.get("/allocations")

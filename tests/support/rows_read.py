@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from django.db import connection
-from django.test.utils import CaptureQueriesContext, override_settings
+from django.test.utils import CaptureQueriesContext
 
 AGGREGATED = "SELECT (SELECT coalesce(json_agg("
 """How the statements of ``portal.core.reading`` begin: each value is the array of a table's rows."""
@@ -45,12 +45,9 @@ class Reads:
 
 @contextmanager
 def counted() -> Iterator[Reads]:
-    """Count the statements of the block and, by running each SELECT again at its end, the rows that they read.
-
-    Statements are sent whole, since one that is prepared does not say what it reads.
-    """
+    """Count the statements of the block and, by running each SELECT again at its end, the rows that they read."""
     found = Reads()
-    with override_settings(PREPARED_STATEMENTS=False), CaptureQueriesContext(connection) as captured:
+    with CaptureQueriesContext(connection) as captured:
         yield found
     statements = [query["sql"] for query in captured.captured_queries]
     found.statements = len(statements)

@@ -14,7 +14,7 @@ from deploy.local.home import Home
 SETTINGS = {"log_statement": "all", "log_line_prefix": "of=%a "}
 STATEMENT = re.compile(rb"^of=(?P<process>.*?) LOG:  (?:statement|execute [^:]*):\s+(?P<text>.*)$", re.MULTILINE)
 PROCESSES = ("web", "worker", "watcher")
-RECONCILE = re.compile(".*EXECUTE .*'local/allocation:")
+RECONCILE = re.compile("SELECT .*'local/allocation:")
 """The statement with which each reconcile of an allocation begins (``allocations.reconcile.allocation_state``)."""
 
 
