@@ -6,24 +6,14 @@ before.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from django.conf import settings
 
-from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit
+from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit, ApplicableLimits
 from allocations.models import Allocation
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Columns, Part, read_tables
 from portal.tenants.models import Project, User
-
-Limits = tuple[AllocationLimit, ...]
-
-
-class ApplicableLimits(NamedTuple):
-    """The limits on a new allocation: ``live`` if it starts now, ``scheduled`` if it starts later."""
-
-    live: Limits
-    scheduled: Limits
 
 
 def applicable_limits(project: Project, user: User) -> ApplicableLimits:
@@ -52,6 +42,7 @@ def numbers(project: Project) -> Part:
 def of_numbers(rows: Iterable[tuple[int | None, int]], user: User) -> ApplicableLimits:
     """Return the limits by rows of ``numbers``."""
     used: Counter[tuple[str, bool]] = Counter()
+    rows = list(rows)
     for number, member in rows:
         used["project", number is None] += 1
         used["member", number is None] += member == user.pk
@@ -68,4 +59,5 @@ def of_numbers(rows: Iterable[tuple[int | None, int]], user: User) -> Applicable
                 "member", is_scheduled=True, limit=settings.SCHEDULED_PER_MEMBER, used=used["member", True]
             ),
         ),
+        numbers=frozenset(number for number, _ in rows if number is not None),
     )

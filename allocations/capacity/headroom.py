@@ -1,7 +1,10 @@
 """The headroom of teams: the least of the fleet's free capacity, their remaining quota and remaining limits."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
 
 from allocations.capacity.counted_limits import CountedLimits
 from allocations.capacity.fleet import Fleet
@@ -9,12 +12,14 @@ from allocations.capacity.offering_index import OfferingIndex
 from allocations.capacity.quota_usage import QuotaUsage
 from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.capacity.usage import CurrentUsage
-from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.admission import AdmissionInput, Fact
 from portal.core.reading import Batch
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
+
+NO_FACTS: Mapping[Fact[Any], Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ class Availability:
         offering: Offering,
         count: int,
         *,
-        allocation_limits: Collection[AllocationLimit] = (),
+        at: datetime | None = None,
+        facts: Mapping[Fact[Any], Any] = NO_FACTS,
         spread: bool = False,
         constraints: Collection[str] = (),
         priority: str = "normal",
@@ -110,7 +116,8 @@ class Availability:
             department=team.department.slug,
             counted_limits=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
             hidden=not offering.is_offered,
-            allocation_limits=tuple(allocation_limits),
+            at=at,
+            facts=facts,
             spread=spread,
             constraints=tuple(constraints),
             max_colocated=self.snapshot.max_colocated(offering, constraints, spread=spread, empty=True)

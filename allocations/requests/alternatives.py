@@ -8,7 +8,7 @@ from typing import Any
 
 from allocations.capacity.headroom import Availability
 from allocations.capacity.snapshot import CapacitySnapshot
-from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.admission import AdmissionInput, Fact
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import rules
 from portal.core import money
@@ -58,7 +58,8 @@ class AlternativesQuery:
     offering: Offering
     count: int
     hours: Fraction
-    allocation_limits: tuple[AllocationLimit, ...]
+    at: datetime | None
+    facts: Mapping[Fact[Any], Any]
     spread: bool
     constraints: tuple[str, ...]
 
@@ -144,7 +145,8 @@ def _request(availability: Availability, query: AlternativesQuery, candidate: Of
         query.project,
         candidate,
         count,
-        allocation_limits=query.allocation_limits,
+        at=query.at,
+        facts=query.facts,
         spread=query.spread,
         constraints=constraints,
     )

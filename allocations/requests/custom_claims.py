@@ -169,7 +169,7 @@ def violations(
     """Return why the claim can never be held: hidden offering, missing devices, too many combinations of them, or the
     team's quota of a pool.
     """
-    found = rules.violations(request, (rules.offering_is_hidden,))
+    found = rules.violations(request, (rules.offering_is_hidden, *rules.LIMITS))
     if infeasible := prepared.infeasible:
         found.append(
             Violation(

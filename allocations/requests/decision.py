@@ -10,19 +10,18 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from allocations.capacity import allocation_limits
-from allocations.capacity.allocation_limits import ApplicableLimits
 from allocations.capacity.headroom import Availability
 from allocations.capacity.offering_index import OfferingIndex
 from allocations.cluster import names
-from allocations.domain.admission import PRIORITIES, AdmissionInput, AllocationLimit
+from allocations.domain.admission import ALLOCATION_LIMITS, PRIORITIES, AdmissionInput
 from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
 from allocations.lifecycle import slot_numbers
 from allocations.lifecycle.modes.registry import MODES
-from allocations.requests import custom_claims, period, rules, validation
+from allocations.requests import custom_claims, fact_providers, period, rules, validation
 from allocations.requests.custom_claims import PreparedClaim
+from allocations.requests.fact_providers import Question
 from allocations.requests.period import Period
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Retryable, Violation
@@ -73,8 +72,7 @@ class Decision(ValidRequest):
     """Whether a request may be made: it may unless there are ``violations``.
 
     ``demand`` counts against ``limits``, the limits that the portal enforces itself. ``number`` is the smallest that is
-    free in the project. ``admission_input``, ``availability`` and ``number_limits`` are what was read to decide;
-    ``applying_limits`` are the ``number_limits`` for a start now, or for a later one.
+    free in the project. ``admission_input`` and ``availability`` are what was read to decide.
     """
 
     is_archived: bool
@@ -83,8 +81,6 @@ class Decision(ValidRequest):
     number: int
     admission_input: AdmissionInput
     availability: Availability
-    number_limits: ApplicableLimits
-    applying_limits: tuple[AllocationLimit, ...]
 
     @property
     def limits(self) -> list[Limit]:
@@ -125,7 +121,7 @@ def decide(request: ValidRequest) -> Decision:
     batch = Batch()
     place = batch.add(*_PLACE.of(project=project.pk))
     roles = batch.add(access.roles_in_teams(user))
-    numbers = batch.add(allocation_limits.numbers(project))
+    facts = fact_providers.add(rules.needed(), Question(user, project, request.period.starts_at), batch)
     availability = Availability(
         [project.team],
         user=user,
@@ -139,8 +135,6 @@ def decide(request: ValidRequest) -> Decision:
         raise Retryable(f"the project {project.slug} was moved")
     permissions = Permissions(user, dict(roles()))
     permissions.require("allocation.request", team)
-    number_limits = allocation_limits.of_numbers(numbers(), user)
-    applying = number_limits.scheduled if request.period.starts_at else number_limits.live
     claim = request.prepared_claim
     claim_demand = (
         request.index.demand_of_claim(offering, claim.demand.amounts, claim.demand.share) if claim is not None else None
@@ -149,7 +143,8 @@ def decide(request: ValidRequest) -> Decision:
         project,
         offering,
         spec.count,
-        allocation_limits=applying,
+        at=request.period.starts_at,
+        facts=facts(),
         spread=spec.constraints.spread,
         constraints=spec.constraints.names,
         priority=spec.priority,
@@ -165,11 +160,9 @@ def decide(request: ValidRequest) -> Decision:
         if claim is None
         else custom_claims.violations(availability.quotas, project, admission_input, offering, claim),
         demand=claim_demand or counting.demand(offering, spec.count),
-        number=slot_numbers.smallest_free({number for number, _ in numbers()}),
+        number=slot_numbers.smallest_free(admission_input.fact(ALLOCATION_LIMITS).numbers),
         admission_input=admission_input,
         availability=availability,
-        number_limits=number_limits,
-        applying_limits=applying,
     )
 
 

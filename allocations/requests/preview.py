@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+from allocations.domain.admission import ALLOCATION_LIMITS
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.isolation import Isolation
 from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, rules
@@ -63,7 +64,8 @@ def explain(decision: Decision) -> Preview:
         offering,
         spec.count,
         span.length,
-        decision.applying_limits,
+        decision.admission_input.at,
+        decision.admission_input.facts,
         spec.constraints.spread,
         spec.constraints.names,
     )
@@ -124,9 +126,8 @@ def _alternatives(
     would_queue = fits == "queue"
     candidates = alternatives.candidate_offerings(availability.snapshot, offering)
     others = alternatives.ranked_alternatives(availability, query, candidates, prices, fits_now=would_queue)
-    is_schedulable = decision.period.starts_at is None and not any(
-        one.is_full for one in decision.number_limits.scheduled
-    )
+    scheduled = decision.admission_input.fact(ALLOCATION_LIMITS).scheduled
+    is_schedulable = decision.period.starts_at is None and not any(one.is_full for one in scheduled)
     if would_queue and is_schedulable and start is not None:
         others.append(alternatives.scheduled_alternative(query, start, prices))
     return others

@@ -1,14 +1,15 @@
 """The admission rules of a request: an ordered list of functions. Pure.
 
-A rule answers None if the request is fine, a Violation, or that it needs an approval. The first violation is the reason
-of the refusal. Preview and request run the same list, so they agree. A request that passes may still have to wait:
-Kueue admits it when quota and devices are free.
+A rule answers None if the request is fine, a Violation or several, or that it needs an approval. The first violation
+is the reason of the refusal. Preview and request run the same list, so they agree. A request that passes may still
+have to wait: Kueue admits it when quota and devices are free.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from allocations.domain.admission import AdmissionInput, AllocationLimit, NeedsApproval
+from allocations.domain.admission import ALLOCATION_LIMITS, AdmissionInput, AllocationLimit, Fact, NeedsApproval
 from allocations.domain.backend_capabilities import CAPABILITIES
 from portal.core.errors import Violation
 
@@ -203,7 +204,8 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
 
 def full_allocation_limits(request: AdmissionInput) -> list[Violation]:
     """Return the violations of limits of project and member on the number of allocations."""
-    return [_too_many(one) for one in request.allocation_limits if one.is_full]
+    limits = request.fact(ALLOCATION_LIMITS)
+    return [_too_many(one) for one in (limits.live if request.at is None else limits.scheduled) if one.is_full]
 
 
 def _too_many(one: AllocationLimit) -> Violation:
@@ -225,8 +227,9 @@ def critical_priority(request: AdmissionInput) -> NeedsApproval | None:
     return NeedsApproval("lead", "Priority critical needs the role lead in the team.", "Use normal.")
 
 
-Answer = Violation | NeedsApproval | None
+Answer = Violation | list[Violation] | NeedsApproval | None
 Rule = Callable[[AdmissionInput], Answer]
+LIMITS: tuple[Rule, ...] = (full_allocation_limits, full_limits)
 RULES: tuple[Rule, ...] = (
     offering_is_hidden,
     more_than_the_fleet,
@@ -236,13 +239,22 @@ RULES: tuple[Rule, ...] = (
     more_than_one_at_a_time,
     more_than_the_quota,
     critical_priority,
+    *LIMITS,
 )
+NEEDS: Mapping[Rule, tuple[Fact[Any], ...]] = {full_allocation_limits: (ALLOCATION_LIMITS,)}
+"""The facts that rules need to know of a request."""
+
+
+def needed(rules: Iterable[Rule] = RULES) -> list[Fact[Any]]:
+    """Return the facts that these rules need, each once."""
+    return list(dict.fromkeys(fact for rule in rules for fact in NEEDS.get(rule, ())))
 
 
 def violations(request: AdmissionInput, rules: Iterable[Rule] = RULES) -> list[Violation]:
     """Return all violations of the request, in the order of the rules."""
-    found = (answer for rule in rules if isinstance(answer := rule(request), Violation))
-    return [*found, *full_allocation_limits(request), *full_limits(request)]
+    answers = (rule(request) for rule in rules)
+    found = ([answer] if isinstance(answer, Violation) else answer for answer in answers)
+    return [violation for each in found if isinstance(each, list) for violation in each]
 
 
 def approvals(request: AdmissionInput, rules: Iterable[Rule] = RULES) -> list[NeedsApproval]:

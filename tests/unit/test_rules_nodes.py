@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from allocations.domain.admission import AdmissionInput
-from allocations.requests.rules import fits, max_possible, more_than_a_node, violations
+from allocations.requests.fact_providers import PROVIDERS
+from allocations.requests.rules import fits, max_possible, more_than_a_node, needed, violations
 
 WIDE = AdmissionInput(
     offering="h100/whole",
@@ -46,3 +47,7 @@ def test_what_may_be_on_several_nodes_or_fits_on_one_is_let_through(changed):
 @pytest.mark.parametrize(("changed", "most"), [({}, 8), ({"spread": True}, 12), ({"path": "device-plugin"}, 12)])
 def test_the_most_that_is_possible(changed, most):
     assert max_possible(replace(WIDE, **changed)) == most
+
+
+def test_each_fact_that_a_rule_needs_has_a_provider():
+    assert set(needed()) == set(PROVIDERS)
