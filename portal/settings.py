@@ -62,6 +62,9 @@ STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is
 # --- metrics ----------------------------------------------------------------------------------------------
 METRICS_TOKEN = env.text("METRICS_TOKEN")  # the bearer token that /metrics asks for; without one it is not there
 
+# --- events -----------------------------------------------------------------------------------------------
+EVENTS_KEPT_DAYS = env.integer("EVENTS_KEPT_DAYS", 30)  # events alone; the records that they refer to stay
+
 # --- audit ------------------------------------------------------------------------------------------------
 AUDIT_SEAL_S = env.integer("AUDIT_SEAL_S", 60)  # how often new entries are chained
 AUDIT_HEADS_FILE = Path(file) if (file := env.text("AUDIT_HEADS_FILE")) else None  # a day's head of the chain a line
@@ -83,6 +86,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "csp",
     "portal.core",
+    "portal.events",
     "portal.workqueue",
     "portal.audit",
     "portal.clusters",
@@ -318,6 +322,7 @@ CELERY_BEAT_SCHEDULE = {
     # After the watcher has had time to pass the hour.
     "prove balance": {"task": "allocations.prove_balance", "schedule": crontab(minute=5), "options": {"expires": 3600}},
     "roll up": {"task": "allocations.roll_up", "schedule": crontab(minute="1-59/5"), "options": {"expires": 300}},
+    "purge events": {"task": "events.purge", "schedule": 3600, "options": {"expires": 3600}},
     "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},
 }
 

@@ -25,7 +25,8 @@ from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Columns, read_tables
-from portal.core.writing import WriteStatement, write_rows
+from portal.core.writing import KeyOf, WriteStatement, write_rows
+from portal.events.models import Event
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.limits import counting
@@ -49,15 +50,21 @@ ENTRY = {
 }
 """The columns of a Transition, and how their values are written."""
 APPEND = """
-    INSERT INTO allocations_transition (allocation_id, {columns})
-    SELECT changed.id, {columns} FROM changed, (VALUES {entries}) AS entry (number, {columns}) ORDER BY number
+    , appended AS (
+        INSERT INTO allocations_transition (allocation_id, {columns})
+        SELECT changed.id, {columns} FROM changed, (VALUES {entries}) AS entry (number, {columns}) ORDER BY number
+        RETURNING id, at, type, to_phase, actor
+    )
+    INSERT INTO events_event (at, kind, actor, subject, project, team, cluster, scope, transition)
+    SELECT at, 'allocation.' || CASE type WHEN 'phase' THEN to_phase ELSE type END, actor, %s, %s, %s, %s, 'project', id
+    FROM appended ORDER BY id
 """
 
 
 def append(row: Allocation, type_: str, *, actor: str, **values: Any) -> Transition:
     """Append a Transition to the allocation's timeline and return it; ``values`` are those of ``transition``."""
     found = transition(row, type_, actor=actor, **values)
-    found.save(force_insert=True)
+    write_rows([found, event_of(found)])
     return found
 
 
@@ -87,6 +94,28 @@ def transition(
         actor=actor,
         evidence=evidence or {},
     )
+
+
+def event_of(found: Transition) -> Event:
+    """Return the event of a transition that is written in the same statement before it."""
+    row = found.allocation
+    subject, project, team, cluster = _event_place(row)
+    return Event(
+        at=found.at,
+        kind=f"allocation.{found.to_phase if found.type == 'phase' else found.type}",
+        actor=found.actor,
+        subject=subject,
+        project=project,
+        team=team,
+        cluster=cluster,
+        scope=Event.Scope.PROJECT,
+        transition=KeyOf(found),
+    )
+
+
+def _event_place(row: Allocation) -> tuple[str, str, str, str]:
+    project = row.project
+    return str(row.pk), project.slug, project.team.slug, project.cluster_id
 
 
 def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
@@ -310,6 +339,7 @@ def _write(row: Allocation, changes: Mapping[str, Any], entries: Sequence[Transi
         values += [number, *(getattr(one, column) for column in list(ENTRY)[:-1]), json.dumps(one.evidence)]
     places = ", ".join([f"(%s, {', '.join(ENTRY.values())})"] * len(entries))
     append_entries = APPEND.format(columns=", ".join(ENTRY), entries=places) if entries else "SELECT FROM changed"
+    values += _event_place(row) if entries else ()
     with connection.cursor() as cursor:
         cursor.execute(f"{update} {append_entries}", values)
         return bool(cursor.rowcount)

@@ -11,6 +11,9 @@ from portal.core.models import AuditEntry
 REQUEST_COLUMNS = tuple(name for name in COLUMNS if name != "name")
 """Columns of the request; the name is left out, since it is in the entry's target."""
 
+TOLD_BY_TRANSITIONS = ("request", "release", "extend", "retry")
+"""What has an entry in the allocation's timeline too, and its event from there."""
+
 
 def record_action(
     actor: str,
@@ -21,9 +24,16 @@ def record_action(
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """Write an audit entry: `actor` did `verb` to `row`. Needs the row's project and team."""
-    project = row.project
-    action, team = f"allocation.{verb}", project.team.slug
-    audit(actor, action, _target(row), team=team, project=project.slug, before=before, after=after)
+    audit(
+        actor,
+        f"allocation.{verb}",
+        _target(row),
+        team=row.project.team.slug,
+        project=row.project.slug,
+        before=before,
+        after=after,
+        has_event=verb not in TOLD_BY_TRANSITIONS,
+    )
 
 
 def request_entry(actor: str, row: Allocation) -> AuditEntry:

@@ -107,6 +107,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         raise Invalid({"hours": [f"Give a number above 0, at most {MAX_DURATION.days * 24}."]}, reason="time_invalid")
     with transaction.atomic():
         locked = Allocation.objects.select_for_update().get(pk=row.pk)
+        locked.project = row.project
         if locked.desired == Allocation.Desired.RELEASED:
             raise Refused("wrong_phase", f"{row.name} is {locked.phase}; it cannot be extended.", "Ask for a new one.")
         before = spec_of_row.time(locked)
@@ -177,9 +178,10 @@ def _create(row: Allocation) -> None:
     actor = row.requested_by.username
     requested = transitions.transition(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
     audited = request_entry(actor, row)
+    rows = [row, requested, transitions.event_of(requested), audited]
     target = targets.allocation(row.project.cluster_id, row.pk)
     try:
-        (enqueued,) = write_rows([row, requested, audited], workqueue.enqueue_statement(target, at=row.starts_at))
+        (enqueued,) = write_rows(rows, workqueue.enqueue_statement(target, at=row.starts_at))
     except IntegrityError as error:  # no savepoint: the block of `request` is rolled back
         if "allocation_name_unique_live" not in str(error):
             raise

@@ -11,6 +11,8 @@ import structlog
 from portal.audit import context
 from portal.core import clock
 from portal.core.models import AuditEntry
+from portal.core.writing import write_rows
+from portal.events import writing as events
 
 _log = structlog.get_logger("audit")
 
@@ -24,14 +26,16 @@ def audit(
     project: str = "",
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
+    has_event: bool = True,
 ) -> None:
     """Record that `actor` (a username or `system`) did `action` (`<kind of target>.<verb>`) to `target`.
 
     `team` and `project` are slugs: leads read the entries of their team, others are the platform's. `before` and
-    `after` are JSON values without secrets. The entry is part of the caller's transaction.
+    `after` are JSON values without secrets. The entry is part of the caller's transaction, and so is its event; without
+    `has_event` the caller writes another one of what happened.
     """
     row = entry(actor, action, target, team=team, project=project, before=before, after=after)
-    row.save(force_insert=True)
+    write_rows([row, events.of_entry(row)] if has_event else [row])
     log(row)
 
 

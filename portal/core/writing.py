@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Model
+from django.db.models import BigIntegerField, Expression, Model
 from django.db.models.sql import InsertQuery
+from django.db.models.sql.compiler import SQLCompiler
 
 
 class WriteStatement(NamedTuple):
@@ -16,18 +17,38 @@ class WriteStatement(NamedTuple):
     returning: tuple[str, ...]
 
 
+class KeyOf(Expression):
+    """The key of another row that `write_rows` inserts before in the same statement, as a value of a field."""
+
+    output_field = BigIntegerField()
+
+    def __init__(self, row: Model) -> None:
+        super().__init__()
+        self.row = row
+        self.part = ""
+
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        return f"(SELECT {connection.ops.quote_name(self.row._meta.pk.column)} FROM {self.part})", ()  # noqa: S608
+
+
 def write_rows(rows: Sequence[Model], *statements: WriteStatement) -> list[list[list[Any]]]:
     """Insert the rows, of any tables, and execute the statements, all as one; return what each statement returns, with
     values as JSON has them.
 
-    No part sees what another one writes, but rows may refer to each other: PostgreSQL checks that at the commit. Keys
-    that PostgreSQL assigns are set in the rows. Signals are not sent.
+    No part sees what another one writes, but rows may refer to each other: PostgreSQL checks that at the commit. A
+    field may be the `KeyOf` a row before. Keys that PostgreSQL assigns are set in the rows. Signals are not sent.
     """
+    parts = {id(row): f"part{number}" for number, row in enumerate(rows)}
+    references = [(row, name, key) for row in rows for name, key in vars(row).items() if isinstance(key, KeyOf)]
+    for _, _, key in references:
+        key.part = parts[id(key.row)]
     found = _execute([*map(_insert, rows), *statements])
-    for row, ((key,),) in zip(rows, found, strict=False):
+    for row, ((assigned,),) in zip(rows, found, strict=False):
         if row.pk is None:
-            row.pk = key
+            row.pk = assigned
         row._state.adding, row._state.db = False, connection.alias
+    for row, name, key in references:
+        setattr(row, name, key.row.pk)
     return found[len(rows) :]
 
 

@@ -44,13 +44,20 @@ def visible(user: User) -> QuerySet[AuditEntry]:
     """Return the entries that `user` may read: all for operators and auditors, those of their teams for leads. Raises
     Forbidden for everybody else.
     """
-    if access.can(user, "audit.view", None):
+    teams = teams_of(user)
+    if teams is None:
         return AuditEntry.objects.all()
-    roles = access.PERMISSIONS["audit.view"]
-    teams = list(Membership.objects.filter(user=user, role__in=roles).values_list("team__slug", flat=True))
     if not teams:
         raise Forbidden("lead", hint="The audit log is for leads, of their team, and for operators and auditors.")
     return AuditEntry.objects.filter(team__in=teams)
+
+
+def teams_of(user: User) -> list[str] | None:
+    """Return the slugs of the teams of which `user` may read the entries; None if of all and of the platform."""
+    if access.can(user, "audit.view", None):
+        return None
+    roles = access.PERMISSIONS["audit.view"]
+    return list(Membership.objects.filter(user=user, role__in=roles).values_list("team__slug", flat=True))
 
 
 def heads(user: User, since: date | None) -> Iterator[Head]:
