@@ -200,11 +200,10 @@ def test_who_may_not_use_the_admin_is_told_so_instead_of_being_sent_in_circles(t
 def test_what_an_operator_does_in_the_admin_is_noted_as_such(team):
     operator = tenants.create_user("olga", SECRET, platform_role="operator")
     user = person(team, "viewer")
-    membership = Membership.objects.get(user=user)
-    answer = browser_of(operator).post(f"/admin/tenants/membership/{membership.pk}/change/", {"role": "member"})
-    assert answer.status_code == 302
-    entry = last("member.set")
-    assert (entry.actor, entry.source["way"], entry.after) == ("olga", "admin", {"role": "member"})
+    values = {"username": user.username, "is_active": "on", "platform_role": "auditor"}
+    assert browser_of(operator).post(f"/admin/tenants/user/{user.pk}/change/", values).status_code == 302
+    entry = last("user.save")
+    assert (entry.actor, entry.source["way"], entry.after) == ("olga", "admin", {"platform_role": "auditor"})
 
 
 def test_a_password_set_in_the_admin_is_noted_and_not_kept(team):
