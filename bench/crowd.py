@@ -21,6 +21,7 @@ from deploy.local.fleet import publisher, spec
 from portal.clusters import registry
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole, Project, Team, User
 from portal.workqueue import targets
 from quotas.catalog import services as catalog
@@ -88,7 +89,7 @@ def _fleet() -> None:
     _mirror("ResourceSlice", (_published(name, one) for pool in pools.values() for name, one in pool.items()))
     reconcile_inventory(registry.own())
     for flavor in Flavor.objects.all():
-        catalog.accept_flavor("bench", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     prices.price()
 
 
@@ -129,7 +130,7 @@ def _teams() -> list[Team]:
     teams = [tenants.create_team(department, f"team-{n}", f"Team {n}") for n in range(TEAMS)]
     for pool in Pool.objects.select_related("use"):
         for team in teams:
-            limits.set_limit("bench", team, pool, pool.use.total // TEAMS)
+            limits.set_limit(SYSTEM, team, pool, pool.use.total // TEAMS)
     return teams
 
 

@@ -30,6 +30,7 @@ from deploy.local.fleet import state
 from deploy.local.runner import Local
 from portal.clusters import registry
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Project, Scope, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -115,7 +116,7 @@ def _team(local: Local, api: Api, department: Department, n: int, pool: Pool, sl
     team = tenants.create_team(department, f"{run}-team-{n}", f"Team {n}")
     member = tenants.create_user(f"{run}-member-{n}", uuid4().hex)
     tenants.add_member(team, member, "member")
-    limits.set_limit("bench", team, pool, slices)
+    limits.set_limit(SYSTEM, team, pool, slices)
     project = tenants.create_project(team, f"{run}-{n}", f"Project {n}")
     _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
     namespace = f"{run}-bare-{n}"

@@ -12,6 +12,7 @@ from portal.core.admin import ReadOnlyAdmin
 from portal.core.errors import Invalid
 from quotas.limits import services
 from quotas.limits.models import Limit, LimitUse, QueuePolicy, QuotaChange, WeightChange
+from quotas.limits.projection import DEFAULT_POLICY, Policy
 
 
 @admin.register(Limit)
@@ -39,13 +40,12 @@ class QueuePolicyForm(ModelForm):
         holder = values.get("team") or values.get("department") or self.instance.team or self.instance.department
         if self.errors or holder is None:
             return values
-        policy = {name: values[name] for name in services.POLICY}
+        policy = Policy(values["weight"], values["reclaim"], values["within"])
         try:
-            services.check_policy(holder, **policy)
+            services.check_policy(holder, policy)
         except Invalid as problem:
             raise ValidationError(problem.errors) from problem
-        default = QueuePolicy()
-        if self.instance.pk is None and policy == {name: getattr(default, name) for name in services.POLICY}:
+        if self.instance.pk is None and policy == DEFAULT_POLICY:
             raise ValidationError("These are the defaults, which apply without a policy.")
         return values
 
@@ -65,10 +65,8 @@ class QueuePolicyAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: QueuePolicy, form: ModelForm, change: bool) -> None:
         holder = obj.team or obj.department
         if holder is not None:
-            saved = services.set_policy(
-                request.user.get_username(), holder, weight=obj.weight, reclaim=obj.reclaim, within=obj.within
-            )
-            obj.pk = saved.pk
+            policy = Policy(obj.weight, obj.reclaim, obj.within)
+            obj.pk = services.set_policy(request.user, holder, vars(policy)).pk
 
 
 @admin.register(QuotaChange)

@@ -10,6 +10,7 @@ import pytest
 from allocations.requests.services import extend
 from portal.core import clock
 from portal.tenants import invitations, services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Node, Offering, Preset
@@ -51,7 +52,8 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
         for name in ("Pair", "Node"):
-            catalog.save_preset("operator", Preset(name=name, offering=Offering.objects.get(key="l40s/whole")))
+            offering = Offering.objects.get(key="l40s/whole")
+            catalog.save_preset(SYSTEM, Preset(), {"name": name, "offering": offering})
         for name in ("By team", "By person"):
             saved_views.save(operator, name, "window=7d")
         now, hour = clock.now(), timedelta(hours=1)
@@ -60,8 +62,8 @@ def there(team, other_team, project, settings) -> Iterator[World]:
         for name in ("support", "network"):
             bills.set_shared_cost(operator, name, now.date().replace(day=1), "30", "weighted")
         for node in Node.objects.filter(cluster=LOCAL).order_by("name")[:2]:
-            set_node_cost("operator", CostSubject(node=node), "1", NodeCost.Per.NODE)
-            set_node_term("operator", node, Term.SPOT)
+            set_node_cost(SYSTEM, CostSubject(node=node), "1", NodeCost.Per.NODE)
+            set_node_term(SYSTEM, LOCAL, node.name, Term.SPOT)
         used(now - 2 * hour, now - hour, 1, made.allocation.pk)
         used(now - hour, now, 1, made.allocation.pk, project="vision-serve")
         for model in ("h100", "b200", "b300"):

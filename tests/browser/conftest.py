@@ -15,6 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal.core import heartbeat
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
@@ -98,7 +99,7 @@ def team(transactional_db: None) -> Team:
     """Return a team that may hold four of eight l40s."""
     team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
     cluster()
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 4)
     prices.price()
     heartbeat.beat("worker")
     heartbeat.beat("watcher")

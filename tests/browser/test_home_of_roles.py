@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from allocations.domain.phases import Phase
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Device, Flavor, Node
@@ -39,7 +40,7 @@ def busy(member, project):
     gpus = [device for number in range(8) for device in cut_gpu("h100-0", number)]
     nodes = [*l40s_nodes(), mig_node(), dra_node(), plugin_node("x100-0", "NVIDIA-X100")]
     sync(LOCAL, discover(nodes, [slices_of("h100-0", *gpus)]), {})
-    catalog.accept_flavor("test", Flavor.objects.get(name="h100"))
+    catalog.accept_flavor(SYSTEM, Flavor.objects.get(name="h100"))
     tenants.create_team(project.team.department, "language", "Language")
     for device, team in (
         ("gpu-0-mig-3g40gb-9-4", "vision"),

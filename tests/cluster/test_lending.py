@@ -20,6 +20,7 @@ from allocations.models import Allocation, MirrorObject, Transition
 from allocations.queues import lending
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Project, Role, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -92,7 +93,7 @@ def timeline(admin: ApiClient, vision: Team) -> Iterator[Timeline]:
     theirs = pool.limits.filter(user=None).select_related("team")
     before = {limit.team: limit.nominal for limit in theirs if limit.team}
     for team in before:
-        limits.set_limit("test", team, pool, 0)
+        limits.set_limit(SYSTEM, team, pool, 0)
     tail = uuid4().hex[:6]
     department = tenants.create_department(f"sensing-{tail}", "Sensing")
     crews = {name: _crew(department, name, tail, pool, admin) for name in NOMINAL}
@@ -100,14 +101,14 @@ def timeline(admin: ApiClient, vision: Team) -> Iterator[Timeline]:
     for crew in crews.values():
         release_all(crew.project)
     for crew in crews.values():
-        limits.set_limit("test", crew.team, pool, 0)
+        limits.set_limit(SYSTEM, crew.team, pool, 0)
     for team, nominal in before.items():
-        limits.set_limit("test", team, pool, nominal)
+        limits.set_limit(SYSTEM, team, pool, nominal)
 
 
 def _crew(department: Department, name: str, tail: str, pool: Pool, admin: ApiClient) -> Crew:
     team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
-    limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
+    limits.set_limit(SYSTEM, team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
     project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
     workqueue.enqueue(targets.project(LOCAL, project.slug))
     wait_for_members(admin, project)

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
@@ -54,7 +55,7 @@ def changed_setting(project: Project, _: ApiClient) -> None:
 
 
 def changed_limit(project: Project, _: ApiClient) -> None:
-    limits.set_limit("test", project, Offering.objects.get(key="l40s/whole"), 1)
+    limits.set_limit(SYSTEM, project, Offering.objects.get(key="l40s/whole"), 1)
 
 
 def changed_namespace(project: Project, admin: ApiClient) -> None:

@@ -18,6 +18,7 @@ from allocations.models import AppliedObject
 from allocations.reconcile.platform import reconcile_platform
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -149,9 +150,9 @@ def test_a_queue_that_kueue_refuses_holds_up_no_other(
     first, last = (tenants.create_team(department, f"tree-{tail}-{name}", "Tree") for name in "az")
     for row in (department, first, last):
         forget(row)
-    limits.set_policy("test", first, weight=Decimal(2))
+    limits.set_policy(SYSTEM, first, {"weight": Decimal(2)})
     QueuePolicy.objects.filter(team=first).update(reclaim="Sometimes")
-    limits.set_limit("test", last, Pool.objects.get(key="l40s/gpu"), 3)
+    limits.set_limit(SYSTEM, last, Pool.objects.get(key="l40s/gpu"), 3)
     with pytest.raises(ClusterRefused, match="Sometimes"):
         reconcile_platform(connect(LOCAL))
     assert read(admin, f"clusterqueue/{names.cluster_queue(last.slug)}")
@@ -182,8 +183,8 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
     for holder in holders:
         for pool in pools:
             quota = shape.quotas[index % len(shape.quotas)]
-            limits.set_limit("test", holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)
+            limits.set_limit(SYSTEM, holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)
             index += 3
-        limits.set_policy("test", holder, weight=Decimal(shape.weights[index % 2]) / 1000)
+        limits.set_policy(SYSTEM, holder, {"weight": Decimal(shape.weights[index % 2]) / 1000})
     cohorts = [f"cohort/{names.cohort(row.slug)}" for row in departments]
     return [*cohorts, *(f"clusterqueue/{names.cluster_queue(row.slug)}" for row in teams)]

@@ -13,6 +13,7 @@ from portal.core.errors import Refused
 from portal.core.models import AuditEntry
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
@@ -85,28 +86,28 @@ def test_a_retry_is_noted(member, project):
 
 def test_a_limit_is_noted_for_its_holder(member, team, project):
     pool = Pool.objects.get(key="l40s/gpu")
-    limits.set_limit("ada", team, pool, 3)
+    limits.set_limit(SYSTEM, team, pool, 3)
     entry = last("limit.set")
     assert where(entry) == ("ada", "vision/l40s/gpu", "vision", "")
     assert (entry.before["nominal"], entry.after["nominal"]) == (4, 3)
-    limits.set_limit("ada", project, pool, 2)
+    limits.set_limit(SYSTEM, project, pool, 2)
     assert where(last("limit.set"))[2:] == ("vision", "vision-train")
-    limits.set_limit("ada", Membership.objects.get(user=member), pool, 1)
+    limits.set_limit(SYSTEM, Membership.objects.get(user=member), pool, 1)
     assert where(last("limit.set"))[2:] == ("vision", "")
-    limits.set_limit("ada", team.department, pool, 1)
+    limits.set_limit(SYSTEM, team.department, pool, 1)
     assert where(last("limit.set"))[2:] == ("", "")
 
 
 def test_a_limit_that_is_taken_away_is_noted_with_what_it_was(member, project):
-    limit = limits.set_limit("ada", project, Pool.objects.get(key="l40s/gpu"), 2)
-    limits.remove_limit("ada", limit)
+    limit = limits.set_limit(SYSTEM, project, Pool.objects.get(key="l40s/gpu"), 2)
+    limits.remove_limit(SYSTEM, limit)
     entry = last("limit.remove")
     assert (entry.before["nominal"], entry.team) == (2, "vision")
 
 
 def test_a_queue_policy_is_noted_with_what_it_was(team):
-    limits.set_policy("ada", team, weight=Decimal(2))
-    limits.set_policy("ada", team, weight=Decimal(3), reclaim="Never")
+    limits.set_policy(SYSTEM, team, {"weight": Decimal(2)})
+    limits.set_policy(SYSTEM, team, {"weight": Decimal(3), "reclaim": "Never"})
     entry = last("queue_policy.set")
     assert where(entry) == ("ada", "vision", "vision", "")
     assert entry.before == {"weight": "2.000", "reclaim": "Any", "within": "Never"}
@@ -114,7 +115,7 @@ def test_a_queue_policy_is_noted_with_what_it_was(team):
 
 
 def test_a_price_is_noted_beside_the_one_before(member):
-    prices.set_price("ada", Flavor.objects.get(name="l40s"), Decimal("1.25"), "EUR", source="contract")
+    prices.set_price(SYSTEM, "l40s", Decimal("1.25"), "EUR", source="contract")
     entry = last("price.set")
     assert (entry.actor, entry.target, entry.team) == ("ada", "l40s", "")
     assert (entry.before["per_gpu_hour"], entry.before["source"]) == ("1.1", "test")
@@ -122,14 +123,14 @@ def test_a_price_is_noted_beside_the_one_before(member):
 
 
 def test_a_flavors_decision_is_noted_with_before_and_after(member):
-    catalog.configure_flavor("ada", Flavor.objects.get(name="l40s"), {"hidden": True, "title": "L40S"})
+    catalog.configure_flavor(SYSTEM, Flavor.objects.get(name="l40s"), {"hidden": True, "title": "L40S"})
     entry = last("flavor.configure")
     assert (entry.before, entry.after) == ({"hidden": False, "title": ""}, {"hidden": True, "title": "L40S"})
 
 
 def test_what_goes_with_a_flavors_gpu_is_noted(member):
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
-    catalog.configure_flavor("ada", Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 12_000})
+    catalog.configure_flavor(SYSTEM, Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 12_000})
     entry = last("flavor.configure")
     assert (entry.before, entry.after) == ({"cpu_millicores_per_gpu": None}, {"cpu_millicores_per_gpu": 12_000})
 

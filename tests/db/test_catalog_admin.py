@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.core.models import AuditEntry
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog.models import Flavor, Node, Offering, Preset
 from quotas.costs import bills, capacity_services, seeds
@@ -158,8 +159,8 @@ def test_cpu_that_no_node_has_is_answered_beside_its_field(operator, known, amou
 def test_what_was_charged_or_computed_by_is_never_changed_or_deleted_in_the_admin(operator, rows):
     flavor, node = Flavor.objects.get(name="l40s"), Node.objects.get(name="l40s-0")
     operator_of_services = User.objects.get(username="op")
-    capacity_services.set_node_cost("op", CostSubject(node=node), "1", NodeCost.Per.GPU)
-    capacity_services.set_node_term("op", node, Term.SPOT)
+    capacity_services.set_node_cost(SYSTEM, CostSubject(node=node), "1", NodeCost.Per.GPU)
+    capacity_services.set_node_term(SYSTEM, node.cluster_id, node.name, Term.SPOT)
     bills.enter_bill(operator_of_services, flavor.cluster_id, date(2026, 1, 1), "1")
     bills.set_shared_cost(operator_of_services, "network", date(2026, 1, 1), "1", "weighted")
     for model in (Price, NodeCost, NodeTerm, Bill, SharedCost):

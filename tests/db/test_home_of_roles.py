@@ -10,6 +10,7 @@ from allocations.models import MirrorObject
 from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Role
 from quotas.catalog.models import Device, Flavor, Node, Pool, PoolUse
 from quotas.catalog.sync import sync
@@ -44,8 +45,8 @@ def rival(fleet, other_team, project):
     """Return another team's project, in which somebody waits, and which has borrowed of the first team."""
     made = tenants.create_project(other_team, "language-secret", "Secret")
     pool = Pool.objects.get(key="l40s/gpu")
-    limits.set_limit("operator", other_team, pool, 1, borrowing=None)
-    limits.set_limit("operator", project.team, pool, 4, lending=None)
+    limits.set_limit(SYSTEM, other_team, pool, 1, borrowing=None)
+    limits.set_limit(SYSTEM, project.team, pool, 4, lending=None)
     spy = person(other_team)
     held(requested(spy, made, count=2, name="borrowing"))
     in_phase(requested(spy, made, name="waiting-there"), Phase.QUEUED, "WaitingForQuota", FULL)
@@ -245,7 +246,7 @@ def grow(lead, project):
     pool = Pool.objects.get(key="l40s/gpu")
     for number in range(8):
         team = tenants.create_team(department, f"team-{number}", f"Team {number}")
-        limits.set_limit("operator", team, pool, 1, borrowing=None)
+        limits.set_limit(SYSTEM, team, pool, 1, borrowing=None)
         own = tenants.create_project(team, f"project-{number}", "Own")
         user = person(team)
         held(requested(user, own, name="held"))

@@ -13,8 +13,8 @@ import pytest
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team
-from quotas.catalog.models import Flavor
 from quotas.costs import lending, rollups, services
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
@@ -124,7 +124,7 @@ def test_a_price_that_changes_counts_from_then_on(teams: dict[str, Team]):
     Price.objects.all().delete()
     for amount, at in (("1", 0.0), ("3", 0.5)):
         with clock.frozen(hour(at)):
-            services.set_price("operator", Flavor.objects.get(name="l40s"), amount, "EUR", hour(at), "test")
+            services.set_price(SYSTEM, "l40s", amount, "EUR", hour(at), "test")
     assert costs(0, 1)["lidar"] == ("0.0000", "8.0000")
 
 

@@ -6,6 +6,7 @@ from allocations.reconcile import mirror
 from allocations.reconcile.project import project_facts
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from quotas.catalog.models import Flavor, Pool
 from quotas.limits import services as limits
@@ -26,7 +27,7 @@ def two_flavors(team: Team) -> None:
 
 
 def limit(team: Team, nominal: int, borrowing: int | None) -> None:
-    limits.set_limit("test", team, Pool.objects.get(key="h100/gpu"), nominal, borrowing=borrowing)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="h100/gpu"), nominal, borrowing=borrowing)
 
 
 def resources(project: Project) -> dict[str, object]:
@@ -55,7 +56,7 @@ def test_the_projects_of_a_team_follow_its_quota(team: Team, other_team: Team, p
     tenants.create_project(other_team, "language-train", "Another team's")
     for change in (
         lambda: limit(team, 0, 0),
-        lambda: limits.remove_limit("test", Limit.objects.get(team=team, pool__key="h100/gpu")),
+        lambda: limits.remove_limit(SYSTEM, Limit.objects.get(team=team, pool__key="h100/gpu")),
     ):
         WorkItem.objects.all().delete()
         change()

@@ -10,6 +10,7 @@ import pytest
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import HierarchyChange, Team
 from quotas.catalog import versions
 from quotas.catalog.models import Offering, Pool
@@ -35,7 +36,7 @@ def pool(key: str = "l40s/gpu") -> Pool:
 
 def set_limit(at: float, holder: Any, nominal: int, scope: Any = None, **bounds: Any) -> Any:
     with clock.frozen(hour(at)):
-        return services.set_limit("operator", holder, scope or pool(), nominal, **bounds)
+        return services.set_limit(SYSTEM, holder, scope or pool(), nominal, **bounds)
 
 
 def applied(start: float, end: float, key: str = "l40s/gpu") -> list[tuple[datetime, dict[str, Quota]]]:
@@ -63,7 +64,7 @@ def test_what_does_not_change_is_no_row(team: Team):
 def test_a_removed_quota_is_none_from_then_on(team: Team):
     limit = set_limit(1, team, 4)
     with clock.frozen(hour(2)):
-        services.remove_limit("operator", limit)
+        services.remove_limit(SYSTEM, limit)
     assert applied(1, 3) == [(hour(1), {"team-vision": Quota(4, 0, None)}), (hour(2), {"team-vision": Quota()})]
 
 
@@ -105,7 +106,7 @@ def test_before_its_first_row_a_team_was_where_it_was_first(team: Team):
 def test_weights_are_recorded_when_they_change(team: Team):
     for at, weight, within in ((1, 1, "Never"), (2, 2, "Never"), (3, 2, "LowerPriority"), (4, 1, "Never")):
         with clock.frozen(hour(at)):
-            services.set_policy("operator", team, weight=Decimal(weight), within=within)
+            services.set_policy(SYSTEM, team, {"weight": Decimal(weight), "within": within})
     assert list(WeightChange.objects.order_by("at").values_list("at", "weight")) == [
         (hour(2), Decimal(2)),
         (hour(4), Decimal(1)),

@@ -27,6 +27,7 @@ from portal.clusters.models import Cluster
 from portal.core.errors import Invalid
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -63,10 +64,10 @@ def test_what_a_flavor_is_given_concerns_its_cluster_and_a_team_concerns_all(
     team: Team, twins: dict[str, Twin]
 ) -> None:
     flavor = twins[FAR].offering("l40s/whole").flavor
-    catalog.configure_flavor("operator", flavor, {"title": "L40S"})
+    catalog.configure_flavor(SYSTEM, flavor, {"title": "L40S"})
     assert due() == {"far/platform", "far/inventory", "far/project:vision-far"}
     WorkItem.objects.all().delete()
-    limits.set_limit("operator", team, flavor.pools.get(), 3)
+    limits.set_limit(SYSTEM, team, flavor.pools.get(), 3)
     assert due() == {"far/platform", "far/project:vision-far"}
     WorkItem.objects.all().delete()
     tenants.create_team(team.department, "speech", "Speech")

@@ -4,6 +4,7 @@ from typing import Any
 
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.costs import selectors
@@ -18,7 +19,7 @@ OWNER = IdleView(IdleMode.OWNER)
 
 def set_quota(at: float, holder: Team | Department, nominal: int, key: str = "l40s/gpu", **bounds: Any) -> None:
     with clock.frozen(hour(at)):
-        limits.set_limit("operator", holder, Pool.objects.get(key=key), nominal, **bounds)
+        limits.set_limit(SYSTEM, holder, Pool.objects.get(key=key), nominal, **bounds)
 
 
 def sensing() -> dict[str, Team]:

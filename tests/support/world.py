@@ -18,8 +18,10 @@ from frontend import time_zone
 from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Offering, Pool, Preset
-from quotas.costs import bills, pricing, saved_views
+from quotas.costs import bills, capacity_services, saved_views
+from quotas.costs import services as prices
 from quotas.limits.models import Limit
+from quotas.limits.tree import Quota
 from tests.support import access_matrix, request_bodies
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
@@ -127,9 +129,7 @@ def world(team: Team, other: Team, project: Project) -> World:
         "operator": person(platform_role="operator"),
     }
     User.objects.create(username="anyone")
-    limit = limit_services.set_limit(
-        people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.LimitSpec(4)
-    )
+    limit = limit_services.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), Quota(4))
     view = saved_views.save(people["member"], "Usage", "aggregate=member", team)
     dated = scheduled(people["operator"])
     bill = bills.enter_bill(people["operator"], "local", date(2026, 1, 1), Decimal(1000))
@@ -158,10 +158,10 @@ def world(team: Team, other: Team, project: Project) -> World:
 def scheduled(operator: User) -> dict[str, int]:
     """Return a price, a node cost, a node term and a fixed cost that have not begun, by their address in REST."""
     begins = datetime(2090, 1, 1, tzinfo=UTC)
-    subject = pricing.subject_named(operator, "l40s", "spot")
+    subject = capacity_services.subject_named(operator, "l40s", "spot")
     return {
-        "prices": pricing.set_price(operator, "h100", "4", valid_from=begins).pk,
-        "node-costs": pricing.set_node_cost(operator, subject, "2", "gpu", valid_from=begins).pk,
-        "node-terms": pricing.set_node_term(operator, "local", "l40s-0", "spot", begins).pk,
+        "prices": prices.set_price(operator, "h100", "4", valid_from=begins).pk,
+        "node-costs": capacity_services.set_node_cost(operator, subject, "2", "gpu", valid_from=begins).pk,
+        "node-terms": capacity_services.set_node_term(operator, "local", "l40s-0", "spot", begins).pk,
         "shared-costs": bills.set_shared_cost(operator, "support", begins.date(), "100", "weighted").pk,
     }

@@ -22,6 +22,7 @@ from allocations.reconcile.metering import ledger_rollups
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Node, Offering
@@ -77,13 +78,13 @@ def move_team(second: int) -> None:
 
 def set_prices(prices: Mapping[str, str], since: datetime) -> None:
     for name, amount in prices.items():
-        costs.set_price("test", Flavor.objects.get(name=flavors()[name]), amount, "EUR", since)
+        costs.set_price(SYSTEM, Flavor.objects.get(name=flavors()[name]).name, amount, "EUR", since)
 
 
 def _hide(profiles: Iterable[str]) -> None:
     for profile in profiles:
         for offering in Offering.objects.filter(flavor__name=flavors()["h100"], profile__startswith=profile):
-            catalog.hide_offering("test", offering, hidden=True)
+            catalog.hide_offering(SYSTEM, offering, hidden=True)
 
 
 def record(events: Sequence[Event], seed: int, times: Times, at_times: Mapping[int, Callable[[], None]]) -> None:
