@@ -82,7 +82,7 @@ def _prepare() -> int:
 
     call_command("migrate", verbosity=0)
     cluster()
-    team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
+    team = tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "research", "Research"), "vision", "Vision")
     return int(limits.set_limit(SYSTEM, team.memberships.get(user=person(team)), None, NOMINAL).pk)
 
 

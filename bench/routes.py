@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 
 from allocations.models import Allocation
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope, User
 
 LISTS = (
@@ -29,7 +30,7 @@ OF_ONE = ("", "/events", "/manifests")
 
 def counted(person: User) -> dict[str, int]:
     """Return the SQL queries of a GET by ``person``, by route; the connection's own upkeep is not counted."""
-    _, secret = tenants.issue_token(person, "bench", [Scope.READ], timedelta(minutes=10))
+    _, secret = tenants.issue_token(SYSTEM, person, "bench", [Scope.READ], timedelta(minutes=10))
     api = APIClient(SERVER_NAME="127.0.0.1")
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     api.get("/api/v1/me")  # notes the token's use, once a minute

@@ -22,6 +22,7 @@ from bench.through import Web, quiet
 from deploy.local.home import Home
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.limits import names as queue_names
 from tests.support.apiserver import OWN_WRITES, ApiServer
@@ -38,7 +39,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     """Return the part ``holds`` of ``bench.json``: seconds, and ratios of the portal to the bare client."""
     member = User.objects.get(username="vision-member")
     project = Project.objects.select_related("team__department").get(slug="vision-dev")
-    _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
     web, bare = Web(home.url, secret), Bare(Api(home), _bare_project())
     bare.prepare()
     quiet()

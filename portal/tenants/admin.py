@@ -19,6 +19,7 @@ from portal.core.admin import ReadOnlyAdmin
 from portal.core.errors import Refused
 from portal.tenants import services
 from portal.tenants.models import ApiToken, Department, HierarchyChange, Invitation, Membership, Project, Team, User
+from portal.tenants.project_options import SETTINGS
 
 # Roles are the portal's own; groups would give rights that `portal.tenants.access` does not know.
 admin.site.unregister(Group)
@@ -62,11 +63,11 @@ class PersonAdmin(UserAdmin):
         with transaction.atomic():
             response = super().user_change_password(request, id, form_url)
             if response.status_code == 302:
-                services.password_was_set(User.objects.get(pk=id), actor=request.user.get_username())
+                services.password_was_set(request.user, User.objects.get(pk=id))
         return response
 
     def save_model(self, request: HttpRequest, obj: User, form: ModelForm, change: bool) -> None:
-        services.save_person(obj, form.changed_data, actor=request.user.get_username())
+        services.save_person(request.user, obj, form.changed_data)
 
 
 @admin.register(Department)
@@ -93,8 +94,8 @@ class TeamAdmin(ReadOnlyAdmin):
 @admin.register(Project)
 class ProjectAdmin(ReadOnlyAdmin):
     list_display = (
-        *("slug", "name", "team", "cluster", "namespace", "pod_security", "egress", "exposure", "admin_access"),
-        "archived_at",
+        *("slug", "name", "team", "cluster", "namespace"),
+        *(*SETTINGS, "archived_at"),
     )
     list_filter = ("team", "pod_security", "egress")
     list_select_related = ("team", "cluster")
@@ -138,4 +139,4 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     @admin.action(description="Revoke the chosen tokens", permissions=["view"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         for token in queryset.select_related("user"):
-            services.revoke_token(token.user, token.pk, actor=request.user.get_username())
+            services.revoke_token(request.user, token.user, token.pk)

@@ -32,7 +32,7 @@ def at_ten() -> Iterator[None]:
 
 @pytest.fixture
 def third_team(team: Team) -> Team:
-    return tenants.create_team(team.department, "speech", "Speech")
+    return tenants.create_team(SYSTEM, team.department, "speech", "Speech")
 
 
 @pytest.fixture

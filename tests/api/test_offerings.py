@@ -6,6 +6,7 @@ from allocations.domain.phases import Phase
 from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from portal.core import clock
+from portal.tenants import members
 from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Membership
@@ -83,8 +84,8 @@ def test_what_is_held_is_neither_free_nor_to_be_had_again(api, member, project):
 
 
 def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
-    elsewhere = tenants.create_project(other_team, "language-train", "Language training")
-    tenants.add_member(other_team, member, "member")
+    elsewhere = tenants.create_project(SYSTEM, other_team, "language-train", "Language training")
+    members.add(SYSTEM, other_team, member.username, "member")
     hold(allocate(member, elsewhere, count=2), "b")
     assert rows(api, "project=vision-train")["l40s/whole"]["mine"]["used"] == 0
     assert rows(api, "project=language-train")["l40s/whole"]["mine"]["used"] == 2
@@ -185,11 +186,11 @@ def test_the_end_of_what_a_lowered_limit_had_granted_frees_nothing_until_there_i
 def test_an_end_in_another_tree_of_departments_lends_nothing(api, member, project, team, other_team):
     """All is in use; the first end is of a team that does not lend to this one, the second of the team's own."""
     pool = Pool.objects.get(key="l40s/gpu")
-    far = tenants.create_team(tenants.create_department("sales", "Sales"), "sales", "Sales")
+    far = tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "sales", "Sales"), "sales", "Sales")
     limits.set_limit(SYSTEM, far, pool, 4)
     limits.set_limit(SYSTEM, team, pool, 4, borrowing=None)
     limits.set_limit(SYSTEM, other_team, pool, 0)
-    theirs = tenants.create_project(far, "sales-train", "Sales training")
+    theirs = tenants.create_project(SYSTEM, far, "sales-train", "Sales training")
     for number, (row, slot) in enumerate(
         ((allocate(person(far), theirs, count=4, hours=1), "a"), (allocate(member, project, count=4, hours=2), "b"))
     ):

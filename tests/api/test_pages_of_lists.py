@@ -9,7 +9,7 @@ import pytest
 
 from allocations.requests.services import extend
 from portal.core import clock
-from portal.tenants import invitations, services
+from portal.tenants import invitations, members, services
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog import services as catalog
@@ -36,14 +36,16 @@ def there(team, other_team, project, settings) -> Iterator[World]:
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     with clock.frozen(clock.now()):  # or the cost to date of what is held would differ between pages
         made = world(team, other_team, project)
-        second = services.create_team(services.create_department("product", "Product"), "speech", "Speech")
+        second = services.create_team(
+            SYSTEM, services.create_department(SYSTEM, "product", "Product"), "speech", "Speech"
+        )
         operator = User.objects.get(platform_role="operator")
         for user in User.objects.all():
             invitations.invite(operator, second, user.username, "viewer")
         for member in team.memberships.select_related("user"):
-            services.add_member(second, member.user, member.role)
-        mine = services.create_project(second, "speech-train", "Speech training")
-        services.create_project(team, "vision-serve", "Vision serving")
+            members.add(SYSTEM, second, member.user.username, member.role)
+        mine = services.create_project(SYSTEM, second, "speech-train", "Speech training")
+        services.create_project(SYSTEM, team, "vision-serve", "Vision serving")
         extend(operator, made.allocation, Decimal(1))
         for name in ("b", "c"):
             allocate(made.allocation.requested_by, project, name=name)
@@ -149,7 +151,7 @@ def test_a_row_that_is_added_before_the_page_moves_no_other(there, team):
     path = "/api/v1/members?team=vision&limit=2"
     before = [row["username"] for row in get(there, "operator", "/api/v1/members?team=vision")["results"]]
     page = get(there, "operator", path)
-    services.add_member(team, User.objects.create(username="a-first"), "viewer")
+    members.add(SYSTEM, team, User.objects.create(username="a-first").username, "viewer")
     pages, _ = walk(there, "operator", page["next"], "next")
     assert [row["username"] for row in page["results"] + [row for page in pages for row in page]] == before
 

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import ApiToken, Department, Membership, Project, Team
 from portal.tenants.tokens import find
 from tests.support.people import person
@@ -63,7 +64,7 @@ def test_what_has_a_page_of_its_own_is_shown_here_and_changed_there(operator, te
 
 
 def test_tokens_can_be_revoked_but_neither_made_nor_read(operator, team):
-    row, secret = services.issue_token(person(team), "ci", ["read"], timedelta(days=1))
+    row, secret = services.issue_token(SYSTEM, person(team), "ci", ["read"], timedelta(days=1))
     page = operator.get(reverse("admin:tenants_apitoken_change", args=[row.pk])).content.decode()
     assert row.digest not in page
     values = {"action": "revoke", "_selected_action": [row.pk]}

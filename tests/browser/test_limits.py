@@ -18,7 +18,7 @@ SCRIPTS = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts",
 
 @pytest.fixture
 def operator(team: Team) -> User:
-    tenants.create_team(team.department, "language", "Language")
+    tenants.create_team(SYSTEM, team.department, "language", "Language")
     return with_password(person(platform_role="operator"))
 
 

@@ -51,7 +51,7 @@ def test_a_project_in_which_a_test_held_and_made_things_is_lent_again_without_th
 
 
 def changed_setting(project: Project, _: ApiClient) -> None:
-    structure.configure_project(project, object_limits={"configmaps": 10}, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": {"configmaps": 10}})
 
 
 def changed_limit(project: Project, _: ApiClient) -> None:

@@ -146,8 +146,8 @@ def test_a_queue_that_kueue_refuses_holds_up_no_other(
     forget: Callable[[Department | Team], None], admin: ApiClient
 ) -> None:
     tail = uuid4().hex[:6]
-    department = tenants.create_department(f"tree-{tail}", "Tree")
-    first, last = (tenants.create_team(department, f"tree-{tail}-{name}", "Tree") for name in "az")
+    department = tenants.create_department(SYSTEM, f"tree-{tail}", "Tree")
+    first, last = (tenants.create_team(SYSTEM, department, f"tree-{tail}-{name}", "Tree") for name in "az")
     for row in (department, first, last):
         forget(row)
     limits.set_policy(SYSTEM, first, {"weight": Decimal(2)})
@@ -167,7 +167,7 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
     tail = uuid4().hex[:6]
     departments: list[Department] = []
     for number, parent in enumerate(shape.departments):
-        row = tenants.create_department(f"tree-{tail}-{number}", "Tree")
+        row = tenants.create_department(SYSTEM, f"tree-{tail}-{number}", "Tree")
         if number:
             row.parent = departments[parent % number]
             row.save()
@@ -175,7 +175,9 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
         forget(row)
     teams = []
     for number, department in enumerate(shape.teams):
-        teams.append(tenants.create_team(departments[department % len(departments)], f"tree-{tail}-t{number}", "Tree"))
+        teams.append(
+            tenants.create_team(SYSTEM, departments[department % len(departments)], f"tree-{tail}-t{number}", "Tree")
+        )
         forget(teams[-1])
     pools = list(Pool.objects.filter(flavor__accepted=True))
     index = 0

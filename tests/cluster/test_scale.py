@@ -122,7 +122,7 @@ def many(local: Local, vision: Team, member: User, read: Read) -> Iterator[list[
     _fleet(local, "t4", NODES)
     eventually(lambda: PoolUse.objects.get(pool=pool).total > 16 * NODES, within_s=120)
     limits.set_limit(SYSTEM, vision, pool, nominal + MANY)
-    projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
+    projects = [tenants.create_project(SYSTEM, vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
     workqueue.enqueue(targets.platform(LOCAL), *(targets.project(LOCAL, p.slug) for p in projects))
     rows = [request_slices(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
     eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=600, every_s=1)

@@ -11,9 +11,9 @@ from portal.audit import context
 from portal.audit.entries import audit
 from portal.core.errors import Refused
 from portal.core.models import AuditEntry
+from portal.tenants import members, structure
 from portal.tenants import services as tenants
-from portal.tenants import structure
-from portal.tenants.actors import SYSTEM
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
@@ -137,23 +137,23 @@ def test_what_goes_with_a_flavors_gpu_is_noted(member):
 
 def test_members_are_noted_with_their_roles(team):
     user = person(team, "viewer")
-    tenants.add_member(team, user, "lead", actor="ada")
+    members.add(System("ada"), team, user.username, "lead")
     assert (last("member.set").before, last("member.set").after) == ({"role": "viewer"}, {"role": "lead"})
-    tenants.remove_member(team, user, actor="ada")
-    tenants.remove_member(team, user, actor="ada")
+    members.remove(System("ada"), team, user.username)
+    members.remove(System("ada"), team, user.username)
     (entry,) = AuditEntry.objects.filter(action="member.remove")
     assert (entry.team, entry.before) == ("vision", {"role": "lead"})
 
 
 def test_a_project_that_moves_is_noted_for_the_leads_of_both_teams(project, other_team):
-    structure.move_project(project, other_team, actor="olga")
+    structure.move_project(System("olga"), project, other_team)
     entries = AuditEntry.objects.filter(action="project.move")
     assert {(entry.team, entry.project) for entry in entries} == {("vision", project.slug), ("language", project.slug)}
     assert {str(entry.before) for entry in entries} == {"{'team': 'vision'}"}
 
 
 def test_a_project_that_is_archived_is_noted_with_when(project):
-    structure.archive_project(project, actor="olga")
+    structure.archive_project(System("olga"), project)
     entry = last("project.archive")
     assert where(entry) == ("olga", project.slug, "vision", project.slug)
     assert entry.before == {"archived_at": None}
@@ -162,8 +162,8 @@ def test_a_project_that_is_archived_is_noted_with_when(project):
 
 def test_a_token_that_is_revoked_is_noted_with_when(team):
     user = person(team)
-    row, secret = tenants.issue_token(user, "ci", ["read"], timedelta(days=1), actor=user.username)
-    tenants.revoke_token(user, row.pk, actor=user.username)
+    row, secret = tenants.issue_token(user, user, "ci", ["read"], timedelta(days=1))
+    tenants.revoke_token(user, user, row.pk)
     entry = last("token.revoke")
     assert entry.before == {"revoked_at": None}
     assert entry.after["revoked_at"]
@@ -172,7 +172,7 @@ def test_a_token_that_is_revoked_is_noted_with_when(team):
 
 def test_signing_in_is_noted_with_its_address(client, team):
     user = person(team)
-    tenants.set_password(user, SECRET)
+    tenants.set_password(SYSTEM, user, SECRET)
     client.post("/login", {"username": user.username, "password": SECRET})
     entry = last("user.sign_in")
     assert (entry.actor, entry.target) == (user.username, user.username)
@@ -199,7 +199,7 @@ def test_who_may_not_use_the_admin_is_told_so_instead_of_being_sent_in_circles(t
 
 
 def test_what_an_operator_does_in_the_admin_is_noted_as_such(team):
-    operator = tenants.create_user("olga", SECRET, platform_role="operator")
+    operator = tenants.create_user(SYSTEM, "olga", SECRET, platform_role="operator")
     user = person(team, "viewer")
     values = {"username": user.username, "is_active": "on", "platform_role": "auditor"}
     assert browser_of(operator).post(f"/admin/tenants/user/{user.pk}/change/", values).status_code == 302
@@ -208,7 +208,7 @@ def test_what_an_operator_does_in_the_admin_is_noted_as_such(team):
 
 
 def test_a_password_set_in_the_admin_is_noted_and_not_kept(team):
-    operator = tenants.create_user("olga", SECRET, platform_role="operator")
+    operator = tenants.create_user(SYSTEM, "olga", SECRET, platform_role="operator")
     user = person(team)
     words = {"password1": "quite another secret", "password2": "quite another secret", "usable_password": "true"}
     answer = browser_of(operator).post(f"/admin/tenants/user/{user.pk}/password/", words)
@@ -220,13 +220,13 @@ def test_a_password_set_in_the_admin_is_noted_and_not_kept(team):
 def test_people_are_noted_with_what_changed_of_them(team):
     user = person(team)
     user.platform_role = "auditor"
-    tenants.save_person(user, ["platform_role", "password"], actor="olga")
+    tenants.save_person(System("olga"), user, ["platform_role", "password"])
     entry = last("user.save")
     assert (entry.before, entry.after) == ({"platform_role": ""}, {"platform_role": "auditor"})
 
 
 def test_entries_cannot_be_written_in_the_admin(team):
-    operator = browser_of(tenants.create_user("olga", SECRET, platform_role="operator"))
+    operator = browser_of(tenants.create_user(SYSTEM, "olga", SECRET, platform_role="operator"))
     pk = AuditEntry.objects.latest("pk").pk
     assert operator.get("/admin/core/auditentry/").status_code == 200
     assert operator.get(f"/admin/core/auditentry/{pk}/change/").status_code == 200

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.limits import services as limit_services
-from allocations.projects import transfer
+from allocations.projects import organization
 from allocations.requests import services as requests
 from portal.core.errors import Refused
 from portal.tenants import services as tenants
@@ -189,9 +189,9 @@ def test_a_team_that_moves_counts_where_it_is(team, project, whole):
     requested(person(team), project, count=2)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
     product = Department.objects.get(slug="product")
-    transfer.move_team(team, product, actor="operator")
+    organization.change_team(SYSTEM, team, {"department": product})
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 0, "product": 2}
 
 
 def departments(team: Team) -> dict[str, Department]:
-    return {"research": team.department, "product": tenants.create_department("product", "Product")}
+    return {"research": team.department, "product": tenants.create_department(SYSTEM, "product", "Product")}

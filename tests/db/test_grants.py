@@ -24,7 +24,7 @@ from portal.core.errors import Refused
 from portal.core.models import AuditEntry, Heartbeat
 from portal.tenants import services as tenants
 from portal.tenants import structure
-from portal.tenants.actors import SYSTEM
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Team, User
 from quotas.catalog.models import Flavor, Node, Pool
 from quotas.costs import bills, capacity_services, rollups, withdrawals
@@ -239,15 +239,15 @@ def test_postgresql_refuses_to_delete_prices_and_costs_that_have_begun_and_lets_
 
 
 def test_the_role_deletes_a_team_that_never_had_a_project_or_a_quota_and_the_history_of_no_other(role, project):
-    mistake = tenants.create_team(project.team.department, "mistake", "Oops")
-    kept = tenants.create_team(project.team.department, "kept", "Kept")
+    mistake = tenants.create_team(SYSTEM, project.team.department, "mistake", "Oops")
+    kept = tenants.create_team(SYSTEM, project.team.department, "kept", "Kept")
     cluster()
     limits.set_limit(SYSTEM, kept, Pool.objects.get(key="l40s/gpu"), 1)
     with as_role():
-        structure.delete_team(mistake, actor="operator")
+        structure.delete_team(System("operator"), mistake)
         for team in (project.team, kept):
             with pytest.raises(Refused, match="refer to"):
-                structure.delete_team(team, actor="operator")
+                structure.delete_team(System("operator"), team)
     assert not Team.objects.filter(slug="mistake").exists()
     for team in (project.team, kept):
         with connected() as own, pytest.raises(errors.InsufficientPrivilege):

@@ -110,8 +110,8 @@ def test_gpus_that_fail_are_the_platforms_and_idle_is_scaled_down_to_what_is_lef
 
 def test_a_team_that_moves_keeps_its_past_idle_with_its_department(teams: dict[str, Team]):
     with clock.frozen(hour(1)):
-        other = tenants.create_department("product", "Product")
-        structure.move_team(teams["lidar"], other, actor="operator")
+        other = tenants.create_department(SYSTEM, "product", "Product")
+        structure.move_team(SYSTEM, teams["lidar"], other)
     assert costs(0, 2, "department") == {"sensing": ("0.0000", "13.2000"), "product": ("0.0000", "4.4000")}
 
 

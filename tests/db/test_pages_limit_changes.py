@@ -130,7 +130,7 @@ def test_an_open_cell_with_the_same_numbers_is_no_change(browser):
 
 
 def test_no_quota_is_another_state_than_a_quota_of_0(browser, team):
-    tenants.create_team(team.department, "speech", "Speech")
+    tenants.create_team(SYSTEM, team.department, "speech", "Speech")
     key = f"team:speech:{POOL}"
     untouched = {"open": [key], f"{key}-nominal": "", f"{key}-borrowing": "0", f"{key}-lending": ""}
     assert "No quota" in text(browser.get(URL, {"close": key}, headers=HTMX))
@@ -165,7 +165,7 @@ def test_a_department_has_no_use_of_its_own_and_a_guaranteed_quota_alone(browser
 
 
 def test_the_limits_of_a_team_are_filled_in_for_a_new_one(browser, team, pool):
-    tenants.create_team(team.department, "speech", "Speech")
+    tenants.create_team(SYSTEM, team.department, "speech", "Speech")
     page = text(browser.get(URL, {"copy_from": "vision", "copy_to": "speech"}))
     assert "1 limit of vision filled in for speech. Nothing is changed yet: preview the changes." in page
     key = f"team:speech:{POOL}"

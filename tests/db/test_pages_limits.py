@@ -106,9 +106,9 @@ def test_the_page_takes_as_many_queries_for_many_teams(pool, team):
 
     def grow():
         for number in range(49):
-            more = tenants.create_team(team.department, f"team-{number}", "More")
+            more = tenants.create_team(SYSTEM, team.department, f"team-{number}", "More")
             limits.set_limit(SYSTEM, more, pool, number)
-            limits.set_limit(SYSTEM, tenants.create_project(more, f"project-{number}", "More"), None, number)
+            limits.set_limit(SYSTEM, tenants.create_project(SYSTEM, more, f"project-{number}", "More"), None, number)
 
     assert_constant(lambda: browser.get(reverse("limits")), grow, at_most=25)
 
@@ -154,7 +154,7 @@ def test_a_lead_changes_and_takes_away_what_the_portal_counts(pool, team, projec
 
 def test_a_limit_of_another_team_is_not_there(pool, other_team):
     row = limits.set_limit(SYSTEM, other_team, None, 3)
-    stranger = browser_of(person(tenants.create_team(other_team.department, "speech", "Speech"), "lead"))
+    stranger = browser_of(person(tenants.create_team(SYSTEM, other_team.department, "speech", "Speech"), "lead"))
     assert stranger.get(reverse("remove-limit", args=[row.pk])).status_code == 404
 
 

@@ -275,7 +275,7 @@ def test_bad_input_is_said_at_its_field_and_nothing_is_lost_or_written(fleet, br
 
 
 def test_another_teams_project_is_not_found(fleet, browser, other_team):
-    create_project(other_team, "language-train", "Language training")
+    create_project(SYSTEM, other_team, "language-train", "Language training")
     assert browser.post("/request", form(browser, project="language-train")).status_code == 404
 
 
@@ -294,7 +294,7 @@ def test_who_may_only_look_is_told_whom_to_ask(fleet, team, project):
 
 
 def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member, project, browser):
-    other = create_project(team, "vision-dev", "Vision development")
+    other = create_project(SYSTEM, team, "vision-dev", "Vision development")
     assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
     requested(member, project)
     assert browser.get("/request").context["form"]["project"].value() == "vision-train"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from allocations.projects import transfer
+from allocations.projects import organization
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.tenants import services as tenants
 from portal.tenants import structure
-from portal.tenants.actors import SYSTEM
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Department, Team
 from quotas.catalog import services as catalog
 from quotas.catalog import versions
@@ -95,17 +95,17 @@ def discover_another_layout() -> None:
 
 
 def move_team() -> None:
-    other = tenants.create_department("elsewhere", "Elsewhere")
-    transfer.move_team(Team.objects.get(slug="vision"), other, actor="test")
+    other = tenants.create_department(SYSTEM, "elsewhere", "Elsewhere")
+    organization.change_team(SYSTEM, Team.objects.get(slug="vision"), {"department": other})
 
 
 def move_department() -> None:
-    above = tenants.create_department("above", "Above")
-    transfer.move_department(Department.objects.exclude(slug="above").get(), above, actor="test")
+    above = tenants.create_department(SYSTEM, "above", "Above")
+    organization.change_department(SYSTEM, Department.objects.exclude(slug="above").get(), {"parent": above})
 
 
 def rename_team() -> None:
-    structure.rename(Team.objects.get(slug="vision"), "Sight", actor="test")
+    structure.rename(System("test"), Team.objects.get(slug="vision"), "Sight")
 
 
 def set_limit() -> None:

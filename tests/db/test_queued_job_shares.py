@@ -53,7 +53,7 @@ def test_a_flavor_of_which_the_team_has_no_quota_is_told_apart(team: Team, other
 
 
 def test_the_projects_of_a_team_follow_its_quota(team: Team, other_team: Team, project: Project) -> None:
-    tenants.create_project(other_team, "language-train", "Another team's")
+    tenants.create_project(SYSTEM, other_team, "language-train", "Another team's")
     for change in (
         lambda: limit(team, 0, 0),
         lambda: limits.remove_limit(SYSTEM, Limit.objects.get(team=team, pool__key="h100/gpu")),

@@ -90,9 +90,9 @@ def test_a_team_that_moves_is_in_its_department_of_the_time(team: Team):
         structure.record_parent(team.department)
         structure.record_parent(team)
     with clock.frozen(hour(2)):
-        other = tenants.create_department("product", "Product")
-        structure.set_parent(other, team.department, actor="operator")
-        structure.move_team(team, other, actor="operator")
+        other = tenants.create_department(SYSTEM, "product", "Product")
+        structure.set_parent(SYSTEM, other, team.department)
+        structure.move_team(SYSTEM, team, other)
     found = {one.start: dict(one.parents) for one in history.periods(LOCAL, hour(1), hour(3))}
     assert found[hour(1)] == {"dept-research": None, "dept-product": None, "team-vision": "dept-research"}
     assert found[hour(2)] == {"dept-research": None, "dept-product": "dept-research", "team-vision": "dept-product"}

@@ -16,6 +16,7 @@ from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from frontend import time_zone
 from portal.tenants import invitations, services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Offering, Pool, Preset
 from quotas.costs import bills, capacity_services, saved_views
@@ -142,13 +143,13 @@ def world(team: Team, other: Team, project: Project) -> World:
         browser.force_login(user)
         result.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
         for name, scopes in ((role, list(Scope)), (f"{role} (reading)", [Scope.READ])):
-            row, secret = services.issue_token(user, "matrix", scopes, timedelta(days=1))
+            row, secret = services.issue_token(SYSTEM, user, "matrix", scopes, timedelta(days=1))
             result.tokens[name], result.secrets[name] = row.pk, secret
             result.clients[name] = APIClient()
             result.clients[name].credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     result.tokens["anonymous"] = result.tokens["member"]
     result.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
-    third = services.create_team(team.department, "third", "Third")
+    third = services.create_team(SYSTEM, team.department, "third", "Third")
     for role, user in people.items():
         result.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
     result.received["anonymous"] = result.received["member"]

@@ -16,7 +16,7 @@ from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
-from allocations.projects import transfer
+from allocations.projects import organization
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.metering import ledger_rollups
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
@@ -72,8 +72,8 @@ def hide(second: int, profiles: Iterable[str]) -> None:
 def move_team(second: int) -> None:
     """Move the team of MOVED_PROJECTS to the department ELSEWHERE."""
     with clock.frozen(moment(second)):
-        elsewhere = tenants.create_department(ELSEWHERE, "Elsewhere")
-        transfer.move_team(Team.objects.get(slug="vision"), elsewhere, actor="test")
+        elsewhere = tenants.create_department(SYSTEM, ELSEWHERE, "Elsewhere")
+        organization.change_team(SYSTEM, Team.objects.get(slug="vision"), {"department": elsewhere})
 
 
 def set_prices(prices: Mapping[str, str], since: datetime) -> None:
