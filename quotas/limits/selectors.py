@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from portal.core.errors import NotVisible
 from portal.core.query_templates import QueryTemplate, without_parameters
-from portal.core.reading import Batch, Columns, Compiled, Rows, read_tables
+from portal.core.reading import Batch, Columns, Compiled, Rows, read_tables, relate
 from portal.tenants import access
 from portal.tenants.models import Department, Team, User
 from quotas.catalog.models import Flavor
@@ -96,9 +96,7 @@ def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
     departments, teams, limits = (batch.add(part) for part in _parts())
 
     def snapshot() -> QuotaSnapshot:
-        department_of = {one.pk: one for one in departments()}
-        for team in teams():
-            team.department = department_of[team.department_id]
+        relate(teams(), department=departments())
         quotas = {
             (names.cluster_queue(team) if team else names.cohort(department), pool): Quota(*amounts)
             for department, team, pool, *amounts in limits()
