@@ -96,7 +96,7 @@ def set_password(actor: Actor, user: User, password: str) -> None:
 
 
 def password_was_set(actor: Actor, user: User) -> None:
-    """Note that Django's admin set the password of a person, whose tokens end with the old one."""
+    """Note that the password of a person was set, as by Django's admin, and revoke the tokens."""
     access.require(actor, PEOPLE, None)
     audit(actor.username, "user.set_password", user.username)
     revoke_tokens(actor, user)

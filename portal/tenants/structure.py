@@ -19,6 +19,7 @@ from portal.tenants import access
 from portal.tenants import object_limits as limits
 from portal.tenants.actors import Actor
 from portal.tenants.models import MAX_DEPTH, Department, Guard, HierarchyChange, Project, Team
+from portal.tenants.project_options import SETTINGS
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
@@ -136,7 +137,7 @@ def change_project(
     NotVisible, Forbidden, Invalid.
     """
     access.require(actor, "project.rename", project.team)
-    options = {name: value for name, value in changes.items() if name != "name"}
+    options = {name: changes[name] for name in (*SETTINGS, *STORE) if name in changes}
     if options:
         access.require(actor, ACTION, project.team)
     with transaction.atomic():

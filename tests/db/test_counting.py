@@ -90,7 +90,7 @@ def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, wh
 
 def test_a_new_limit_begins_with_what_is_held(project, whole):
     held = [(uuid4(), counting.demand(whole, 2)), (uuid4(), counting.demand(whole, 2))]
-    limit = services.set_limit(SYSTEM, project, whole, 3, uses=held)
+    limit = services.set_limit(SYSTEM, project, whole, 3, uses=lambda: held)
     assert used(limit) == 4
     assert limit.allowance == 4 * FRACTION_BASE
 

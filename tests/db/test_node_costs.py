@@ -20,7 +20,7 @@ from quotas.costs.cost_rows import COLUMNS
 from quotas.costs.idle_views import IdleView
 from quotas.costs.models import CapacityCostDay, CapacityCostHour, NodeCost, NodeInterval, NodeTerm, Price
 from quotas.costs.node_intervals import FoundNode
-from quotas.costs.node_split import AWS, PRESETS
+from quotas.costs.node_split import PRESETS
 from quotas.costs.node_terms import Term
 from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
@@ -198,7 +198,7 @@ def test_recording_a_node_once_more_changes_nothing():
 def test_it_is_the_same_when_it_is_rolled_up():
     record({**RESOURCES, **GPUS}, 0)
     see(0.25, Term.SPOT)
-    set_cost("10", PER_NODE, 0, AWS, flavor=flavor(), term=Term.SPOT)
+    set_cost("10", PER_NODE, 0, "aws", flavor=flavor(), term=Term.SPOT)
     set_cost("2.5", PER_GPU, 3.5, flavor=flavor("h100"), term=Term.ON_DEMAND)
     used(hour(0), hour(30), 3)
     before = [columns(30, keys, Window(hour(0), hour(30))) for keys in (("flavor",), ("cluster",), ("team",))]
@@ -221,9 +221,7 @@ def test_a_cost_marks_the_hours_since_it_begins():
     with clock.frozen(hour(0)):
         record(RESOURCES, 0)
     with clock.frozen(hour(10)):
-        capacity_services.set_node_cost(
-            SYSTEM, CostSubject(flavor(), Term.ON_DEMAND), "2", PER_GPU, None, "EUR", hour(2)
-        )
+        capacity_services.set_node_cost(SYSTEM, CostSubject(flavor(), Term.ON_DEMAND), "2", PER_GPU, "", "EUR", hour(2))
     assert rollups.dirty_hours(LOCAL, hour(10)) == [hour(n) for n in range(2, 9)]
 
 
@@ -251,7 +249,7 @@ def test_a_second_term_at_one_moment_is_refused():
 
 def test_a_second_currency_is_refused():
     with pytest.raises(Invalid, match="two currencies"):
-        capacity_services.set_node_cost(SYSTEM, CostSubject(node=node()), "1", PER_GPU, None, "USD")
+        capacity_services.set_node_cost(SYSTEM, CostSubject(node=node()), "1", PER_GPU, "", "USD")
     Price.objects.all().delete()
     set_cost("1", PER_GPU)
     with pytest.raises(Invalid, match="two currencies"):
@@ -296,7 +294,7 @@ def test_everything_adds_up_to_what_nodes_cost(seed):
     for name, gpus in (("l40s-0", 4), ("l40s-1", 4), ("h100-0", 2)):
         see(0, random.choice([None, *Term]), random.randrange(1, 99), random.randrange(1, 999), name)
         per_node[name] = round(Decimal(random.random() * 50), 10)
-        split = random.choice(list(PRESETS.values()))
+        split = random.choice(list(PRESETS))
         begins = random.choice([0, 0.5, 1])
         set_cost(str(per_node[name]), PER_NODE, begins, split, node=node(name))
         price = round(Decimal(random.random()), 10)

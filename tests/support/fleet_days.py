@@ -5,6 +5,7 @@ so that a large fleet takes seconds; pages compare what they read from the ledge
 """
 
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -80,7 +81,13 @@ def fill(start: datetime, days: int, nodes: int, price: str) -> None:
     """Make so many days from ``start``, a midnight UTC, of so many nodes; a GPU-hour costs ``price``. No other use of
     these days may be in the database.
     """
-    values = {"start": start, "end": start + days * DAY, "hours": days * 24, "nodes": nodes, "price": price}
+    values: dict[str, Any] = {
+        "start": start,
+        "end": start + days * DAY,
+        "hours": days * 24,
+        "nodes": nodes,
+        "price": price,
+    }
     with connection.cursor() as cursor:
         for statement in (_CAPACITY, _USAGE, _ACCOUNTS, _HOURS, _DAYS, _MONTHS, _ROLLED_UP):
             cursor.execute(statement, values)
