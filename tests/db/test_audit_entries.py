@@ -86,28 +86,28 @@ def test_a_retry_is_noted(member, project):
 
 def test_a_limit_is_noted_for_its_holder(member, team, project):
     pool = Pool.objects.get(key="l40s/gpu")
-    limits.set_limit(SYSTEM, team, pool, 3)
+    limits.set_limit(System("ada"), team, pool, 3)
     entry = last("limit.set")
     assert where(entry) == ("ada", "vision/l40s/gpu", "vision", "")
     assert (entry.before["nominal"], entry.after["nominal"]) == (4, 3)
-    limits.set_limit(SYSTEM, project, pool, 2)
+    limits.set_limit(System("ada"), project, pool, 2)
     assert where(last("limit.set"))[2:] == ("vision", "vision-train")
-    limits.set_limit(SYSTEM, Membership.objects.get(user=member), pool, 1)
+    limits.set_limit(System("ada"), Membership.objects.get(user=member), pool, 1)
     assert where(last("limit.set"))[2:] == ("vision", "")
-    limits.set_limit(SYSTEM, team.department, pool, 1)
+    limits.set_limit(System("ada"), team.department, pool, 1)
     assert where(last("limit.set"))[2:] == ("", "")
 
 
 def test_a_limit_that_is_taken_away_is_noted_with_what_it_was(member, project):
-    limit = limits.set_limit(SYSTEM, project, Pool.objects.get(key="l40s/gpu"), 2)
-    limits.remove_limit(SYSTEM, limit)
+    limit = limits.set_limit(System("ada"), project, Pool.objects.get(key="l40s/gpu"), 2)
+    limits.remove_limit(System("ada"), limit)
     entry = last("limit.remove")
     assert (entry.before["nominal"], entry.team) == (2, "vision")
 
 
 def test_a_queue_policy_is_noted_with_what_it_was(team):
-    limits.set_policy(SYSTEM, team, {"weight": Decimal(2)})
-    limits.set_policy(SYSTEM, team, {"weight": Decimal(3), "reclaim": "Never"})
+    limits.set_policy(System("ada"), team, {"weight": Decimal(2)})
+    limits.set_policy(System("ada"), team, {"weight": Decimal(3), "reclaim": "Never"})
     entry = last("queue_policy.set")
     assert where(entry) == ("ada", "vision", "vision", "")
     assert entry.before == {"weight": "2.000", "reclaim": "Any", "within": "Never"}
@@ -115,7 +115,7 @@ def test_a_queue_policy_is_noted_with_what_it_was(team):
 
 
 def test_a_price_is_noted_beside_the_one_before(member):
-    prices.set_price(SYSTEM, "l40s", Decimal("1.25"), "EUR", source="contract")
+    prices.set_price(System("ada"), "l40s", Decimal("1.25"), "EUR", source="contract")
     entry = last("price.set")
     assert (entry.actor, entry.target, entry.team) == ("ada", "l40s", "")
     assert (entry.before["per_gpu_hour"], entry.before["source"]) == ("1.1", "test")
