@@ -22,7 +22,7 @@ from portal.workqueue import targets
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import counting, history, selectors
 from quotas.limits.models import FRACTION_BASE, MAX_UNITS, Limit, LimitUse, QueuePolicy, Reclaim, Within
-from quotas.limits.projection import Policy
+from quotas.limits.projection import DEFAULT_POLICY, Policy
 from quotas.limits.tree import Quota
 
 Holder = Department | Team | Project | Membership
@@ -141,7 +141,7 @@ def set_policy(
     with transaction.atomic(), advisory_lock("limits"):
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
         row = known or QueuePolicy(**holder_fields(holder))
-        current = lock(Policy(row.weight, row.reclaim, row.within))
+        current = lock(Policy(row.weight, row.reclaim, row.within) if known else DEFAULT_POLICY)
         policy = replace(current, **changes)
         check_policy(holder, policy)
         if policy == current:
