@@ -5,8 +5,8 @@ GPU_PORTAL_TEST_HOME, and stops what it started. Both sides alternate (A B, B A,
 affects both. First the bare client runs against itself: if the interval of that ratio is wider than 10 %, the machine
 is too noisy for a conclusion.
 
-Parts: ``holds``, ``watcher``, ``throughput``, ``rate``, ``growth``, ``observed``, and ``catalogue`` and ``rollups``,
-which need no cluster and start none. Each takes less than ten minutes by itself at its usual size.
+Parts: ``holds``, ``throughput``, ``rate``, ``growth``, ``observed``, and ``catalogue`` and ``rollups``, which need no
+cluster and start none. Each takes less than ten minutes by itself at its usual size.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from deploy.local.runner import Local
 from tests import services
 from tests.stack import DEADLINES
 
-ON_CLUSTER = ("holds", "watcher", "throughput", "rate", "growth", "observed")
+ON_CLUSTER = ("holds", "throughput", "rate", "growth", "observed")
 WITHOUT_CLUSTER = ("catalogue", "rollups")
 PARTS = (*ON_CLUSTER, *WITHOUT_CLUSTER)
 CURVES = REPOSITORY / "docs" / "appendix" / "curves"
@@ -77,11 +77,10 @@ def _at(home: Path, parts: Sequence[str], sizes: argparse.Namespace) -> dict[str
     try:
         os.environ |= {"DATABASE_OWNER_URL": local.home.owner_url(), **local.env()}
         _set_up()
-        from bench import arrivals, growth, observed, run, throughput, watching
+        from bench import arrivals, growth, observed, run, throughput
 
         measure = {
             "holds": lambda: run.holds(local.home, sizes.rounds),
-            "watcher": lambda: watching.measure(local),
             "throughput": lambda: throughput.measure(local, sizes.requests, sizes.teams),
             "rate": lambda: arrivals.measure(local, sizes.seconds, sizes.teams),
             "growth": lambda: growth.measure(local, sizes.live, sizes.ended, sizes.rounds),

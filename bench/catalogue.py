@@ -20,6 +20,7 @@ from bench.crowd import Crowd
 from bench.statistics import compare
 from portal.clusters import registry
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope
 from quotas.catalog.models import Device, Node
 
@@ -57,7 +58,7 @@ def throw_away_database() -> Iterator[None]:
 
 
 def _routes(users: Crowd) -> Iterator[tuple[str, Call, Call]]:
-    _, secret = tenants.issue_token(users.person, "bench", [Scope.READ], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, users.person, "bench", [Scope.READ], timedelta(hours=1))
     api = Client(SERVER_NAME="127.0.0.1", headers={"Authorization": f"Bearer {secret}"})
     browser = Client(SERVER_NAME="127.0.0.1")
     browser.force_login(users.person)

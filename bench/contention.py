@@ -75,14 +75,15 @@ def _prepare() -> int:
     from django.core.management import call_command
 
     from portal.tenants import services as tenants
+    from portal.tenants.actors import SYSTEM
     from quotas.limits import services as limits
     from tests.support.people import person
     from tests.support.quotas import cluster
 
     call_command("migrate", verbosity=0)
     cluster()
-    team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
-    return int(limits.set_limit("bench", team.memberships.get(user=person(team)), None, NOMINAL).pk)
+    team = tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "research", "Research"), "vision", "Vision")
+    return int(limits.set_limit(SYSTEM, team.memberships.get(user=person(team)), None, NOMINAL).pk)
 
 
 def _clients(task: tuple[int, int]) -> int:

@@ -18,6 +18,7 @@ from bench.statistics import compare
 from bench.usage_year import END, MONTHS, execute
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope
 from quotas.metering.models import UsageInterval
 from tests.support.people import person
@@ -59,8 +60,8 @@ def measure(rounds: int, series: Callable[[Call, Call, int], tuple[list[float], 
 
 
 def _questions() -> dict[str, Question]:
-    department = tenants.create_department("bench", "Bench")
-    member, auditor = person(tenants.create_team(department, TEAM, TEAM)), person(platform_role="auditor")
+    department = tenants.create_department(SYSTEM, "bench", "Bench")
+    member, auditor = person(tenants.create_team(SYSTEM, department, TEAM, TEAM)), person(platform_role="auditor")
     api, all_teams = (
         Client(SERVER_NAME="127.0.0.1", headers={"Authorization": f"Bearer {_token(user)}"})
         for user in (member, auditor)
@@ -114,7 +115,7 @@ def _measure(
 
 
 def _token(user: Any) -> str:
-    _, secret = tenants.issue_token(user, "bench", [Scope.READ], timedelta(days=1))
+    _, secret = tenants.issue_token(SYSTEM, user, "bench", [Scope.READ], timedelta(days=1))
     return secret
 
 

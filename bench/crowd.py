@@ -20,7 +20,9 @@ from allocations.reconcile.inventory import reconcile_inventory
 from deploy.local.fleet import publisher, spec
 from portal.clusters import registry
 from portal.core import clock
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole, Project, Team, User
 from portal.workqueue import targets
 from quotas.catalog import services as catalog
@@ -68,11 +70,13 @@ def fill() -> Crowd:
     """Fill an empty database."""
     _fleet()
     team, *others = _teams()
-    person = tenants.create_user("operator", uuid4().hex, platform_role=PlatformRole.OPERATOR)
-    people = {one.pk: tenants.create_user(f"{one.slug}-member", uuid4().hex) for one in others} | {team.pk: person}
-    tenants.add_member(team, person, "member")
+    person = tenants.create_user(SYSTEM, "operator", uuid4().hex, platform_role=PlatformRole.OPERATOR)
+    people = {one.pk: tenants.create_user(SYSTEM, f"{one.slug}-member", uuid4().hex) for one in others} | {
+        team.pk: person
+    }
+    members.add(SYSTEM, team, person.username, "member")
     projects = [
-        tenants.create_project(one, f"{one.slug}-{n}", f"Project {n}")
+        tenants.create_project(SYSTEM, one, f"{one.slug}-{n}", f"Project {n}")
         for n in range(PROJECTS_OF_TEAM)
         for one in (team, *others)
     ]
@@ -88,7 +92,7 @@ def _fleet() -> None:
     _mirror("ResourceSlice", (_published(name, one) for pool in pools.values() for name, one in pool.items()))
     reconcile_inventory(registry.own())
     for flavor in Flavor.objects.all():
-        catalog.accept_flavor("bench", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     prices.price()
 
 
@@ -125,11 +129,11 @@ def _published(name: str, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _teams() -> list[Team]:
-    department = tenants.create_department("research", "Research")
-    teams = [tenants.create_team(department, f"team-{n}", f"Team {n}") for n in range(TEAMS)]
+    department = tenants.create_department(SYSTEM, "research", "Research")
+    teams = [tenants.create_team(SYSTEM, department, f"team-{n}", f"Team {n}") for n in range(TEAMS)]
     for pool in Pool.objects.select_related("use"):
         for team in teams:
-            limits.set_limit("bench", team, pool, pool.use.total // TEAMS)
+            limits.set_limit(SYSTEM, team, pool, pool.use.total // TEAMS)
     return teams
 
 

@@ -23,6 +23,7 @@ from bench.teams import OFFERING, BenchTeam, bench_teams, live, until
 from bench.through import quiet
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope, User
 from quotas.catalog.models import Offering
 from tests.support.statements import StatementLog
@@ -122,7 +123,7 @@ def _hold_more(crowd: Sequence[BenchTeam], total: int) -> None:
 def _reader(local: Local) -> Callable[[str], float]:
     """Return a function that reads a path of the REST API as an operator, and returns the milliseconds it took."""
     operator = User.objects.get(username="operator")
-    _, secret = tenants.issue_token(operator, "bench", [Scope.READ], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, operator, "bench", [Scope.READ], timedelta(hours=1))
     pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {secret}"}, retries=False, timeout=30)
 
     def read(path: str) -> float:

@@ -39,14 +39,15 @@ def _measure(rounds: int) -> dict[str, dict[str, Any]]:
 
     from allocations.models import Allocation, MirrorObject
     from portal.tenants import services as tenants
+    from portal.tenants.actors import SYSTEM
     from quotas.catalog.models import Offering
     from tests.support.fleet import fleet
     from tests.support.people import person
     from tests.support.queued import crowd
 
     call_command("migrate", verbosity=0)
-    team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
-    project = tenants.create_project(team, "vision-train", "Vision training")
+    team = tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "research", "Research"), "vision", "Vision")
+    project = tenants.create_project(SYSTEM, team, "vision-train", "Vision training")
     fleet(team)
     member, client = person(team), Client(SERVER_NAME="127.0.0.1")
     client.force_login(member)

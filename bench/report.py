@@ -26,9 +26,7 @@ def _holds(part: Mapping[str, Any]) -> list[str]:
     lines += ["", f"{'SQL statements to hold':<30}" + "".join(f"{name:>9}" for name in STATEMENTS)]
     for name, path in part["paths"].items():
         lines.append(f"{name:<30}" + "".join(f"{path['statements'][each]:>9g}" for each in STATEMENTS))
-    few, many = list(next(iter(part["queries"].values())))
-    lines += ["", f"{'SQL queries of GET':<36}{few + ' row':>8}{many + ' rows':>10}"]
-    return lines + [f"{route:<36}{n[few]:>8}{n[many]:>10}" for route, n in part["queries"].items()]
+    return lines
 
 
 def _catalogue(part: Mapping[str, Any]) -> list[str]:
@@ -37,43 +35,16 @@ def _catalogue(part: Mapping[str, Any]) -> list[str]:
     return lines + [f"{_line(name, one)}  {one['queries']:>7}" for name, one in part["routes"].items()]
 
 
-def _watcher(part: Mapping[str, Any]) -> list[str]:
-    lag, memory = part["lag"], part["memory"]
-    few = memory["few_bytes"]
-    grown = {name: (memory[f"{name}_bytes"] - few) / MIB for name in ("watched", "listed", "peak")}
-    return [
-        f"watch to row, after a bare watch of {lag['changes']} changes: "
-        f"p50 {lag['p50_s'] * 1000:.0f} ms, p95 {lag['p95_s'] * 1000:.0f} ms, worst {lag['worst_s'] * 1000:.0f} ms",
-        f"memory of the watcher, {few / MIB:.0f} MiB, for {memory['objects']} objects more: watched "
-        f"{grown['watched']:+.0f} MiB, listed {grown['listed']:+.0f} MiB, at the most {grown['peak']:+.0f} MiB",
-    ]
-
-
 def _rollups(part: Mapping[str, Any]) -> list[str]:
-    head = f"{part['rows']} rows of usage in a year, made in {part['fill_s']:.0f} s"
-    lines = [head, _head("", "portal", "by hand") + "  queries    rows"]
-    for name, one in part["queries"].items():
-        lines.append(f"{_line(name, one)}  {one['queries']:>7}{one['answer']:>8}")
-        beside = {"DuckDB, usage": "duckdb_usage", "DuckDB, days": "duckdb_days", "with rounded money": "costs"}
-        lines += [_alone(words, one[key]) for words, key in beside.items() if key in one]
-        if "ledger_s" in one:
-            lines.append(f"{'  from the ledger alone':<30}{one['ledger_s']:>10.3f} s")
-    lines += ["", _head("over REST", "portal", "SQL, JSON") + "  queries    rows"]
-    lines += [f"{_line(name, one)}  {one['queries']:>7}{one['answer']:>8}" for name, one in part["rest"].items()]
-    if part["pages"]:
-        lines += ["", _head("largest contentful paint", "portal", "static")]
-        lines += [_line(name, one) for name, one in part["pages"].items()]
-    sizes = [f"{name:<30}{one['rows']:>12}{one['bytes_per_row']:>14}" for name, one in part["tables"].items()]
-    lines += ["", f"{'table':<30}{'rows':>12}{'bytes a row':>14}", *sizes]
+    lines = [f"{part['rows']} rows of usage in a year"]
+    for head, beside in (("queries", "by hand"), ("rest", "SQL, JSON")):
+        lines += ["", _head("over REST" if head == "rest" else "", "portal", beside) + "  queries    rows"]
+        lines += [f"{_line(name, one)}  {one['queries']:>7}{one['answer']:>8}" for name, one in part[head].items()]
     lines += ["", f"{'intervals a second':<30}{'recorded':>12}{'inserted':>14}{'ratio':>8}"]
     for name, one in part["recording"]["recorded"].items():
         lines.append(f"{name:<30}{one['recorded_per_s']:>12}{one['inserted_per_s']:>14}{one['ratio']:>8.2f}")
     hour = part["recording"]["rolled_up"]
     return [*lines, f"an hour of {hour['intervals']} is rolled up in {hour['seconds']} s, {hour['per_s']} a second"]
-
-
-def _alone(name: str, one: Mapping[str, float]) -> str:
-    return f"{'  ' + name:<30}{one['p50_s']:>10.3f} s{one['p95_s']:>9.3f}"
 
 
 def _throughput(part: Mapping[str, Any]) -> list[str]:
@@ -162,7 +133,6 @@ def _processors(ms: Mapping[str, float]) -> str:
 
 PARTS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "holds": _holds,
-    "watcher": _watcher,
     "throughput": _throughput,
     "rate": _rate,
     "growth": _growth,

@@ -1,4 +1,4 @@
-"""Runs the part `holds`, in order: noise, both backends, writes per allocation, queries per route."""
+"""Runs the part `holds`, in order: noise, both backends, writes and statements per allocation."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,17 +11,15 @@ from allocations.cluster.manifests.project import ProjectFacts
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.objects import ResolvedSpec, Snapshot
 from allocations.lifecycle import spec_of_row
-from allocations.models import Allocation
 from allocations.reconcile import project as reconciled
 from allocations.requests import services
 from allocations.requests.preview import preview_request
-from bench import routes
 from bench.bare import Api, Bare
 from bench.statistics import compare
 from bench.through import Web, quiet
 from deploy.local.home import Home
-from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.limits import names as queue_names
 from tests.support.apiserver import OWN_WRITES, ApiServer
@@ -30,7 +28,6 @@ from tests.support.statements import StatementLog
 PATHS = {"device plugin": "l40s/whole", "DRA": "h100/whole"}
 WARM_UP = 2
 NAMESPACE = "bench-bare"
-FEW, MANY = 1, 50
 HOLDS = 9
 
 
@@ -38,7 +35,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     """Return the part ``holds`` of ``bench.json``: seconds, and ratios of the portal to the bare client."""
     member = User.objects.get(username="vision-member")
     project = Project.objects.select_related("team__department").get(slug="vision-dev")
-    _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
     web, bare = Web(home.url, secret), Bare(Api(home), _bare_project())
     bare.prepare()
     quiet()
@@ -56,7 +53,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
             "writes": _writes(server, web, body),
             "statements": _statements(statements, web, body),
         }
-    return {"paths": paths, "queries": _queries(member, project)}
+    return {"paths": paths}
 
 
 def _noise(bare: Bare, spec: ResolvedSpec, rounds: int) -> dict[str, float]:
@@ -134,20 +131,3 @@ def _bare_project() -> ProjectFacts:
     facts = reconciled.project_facts(project, (), Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
     return replace(facts, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
-
-
-def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
-    """Return queries per route with few and with many allocations; these start tomorrow, so they cost no slices."""
-    person = User.objects.get(username="operator")
-    rows: list[Allocation] = []
-    counts = []
-    for number in (FEW, MANY):
-        while len(rows) < number:
-            spec = AllocationRequest(
-                project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1)
-            )
-            rows.append(services.request(member, spec))
-        counts.append(routes.counted(person))
-    for row in rows:
-        services.release(member, row)
-    return {route: {str(FEW): counts[0][route], str(MANY): counts[1][route]} for route in counts[0]}

@@ -29,7 +29,9 @@ from deploy.local.fleet import api as fleet_api
 from deploy.local.fleet import state
 from deploy.local.runner import Local
 from portal.clusters import registry
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Project, Scope, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -74,7 +76,7 @@ def bench_teams(local: Local, number: int, slices: int) -> Iterator[list[BenchTe
     api = Api(local.home, connections=number + 8)
     try:
         until(lambda: _nodes(pool) == BUILT_IN + added, "the added nodes are in the catalog")
-        department = tenants.create_department(run, f"Department {run}")
+        department = tenants.create_department(SYSTEM, run, f"Department {run}")
         teams = [_team(local, api, department, n, pool, of_each) for n in range(number)]
         workqueue.enqueue(targets.platform(registry.own()))
         until(lambda: all(_has_queue(api, team.project.namespace) for team in teams), "each project has its queue")
@@ -112,12 +114,12 @@ def until(holds: Callable[[], bool], what: str, within_s: float = WITHIN_S, ever
 
 def _team(local: Local, api: Api, department: Department, n: int, pool: Pool, slices: int) -> BenchTeam:
     run = department.slug
-    team = tenants.create_team(department, f"{run}-team-{n}", f"Team {n}")
-    member = tenants.create_user(f"{run}-member-{n}", uuid4().hex)
-    tenants.add_member(team, member, "member")
-    limits.set_limit("bench", team, pool, slices)
-    project = tenants.create_project(team, f"{run}-{n}", f"Project {n}")
-    _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
+    team = tenants.create_team(SYSTEM, department, f"{run}-team-{n}", f"Team {n}")
+    member = tenants.create_user(SYSTEM, f"{run}-member-{n}", uuid4().hex)
+    members.add(SYSTEM, team, member.username, "member")
+    limits.set_limit(SYSTEM, team, pool, slices)
+    project = tenants.create_project(SYSTEM, team, f"{run}-{n}", f"Project {n}")
+    _, secret = tenants.issue_token(SYSTEM, member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
     namespace = f"{run}-bare-{n}"
     facts = replace(
         reconciled.project_facts(project, (), Snapshot(), ()), slug=namespace, namespace=namespace, people={}

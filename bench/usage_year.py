@@ -115,11 +115,6 @@ def execute(statement: str, values: dict[str, Any] | None = None) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def size(table: str) -> dict[str, Any]:
-    [(rows, total)] = execute(f"SELECT count(*), pg_total_relation_size('{table}') FROM {table}")
-    return {"rows": rows, "bytes": total, "bytes_per_row": round(total / max(1, rows))}
-
-
 def days(count: int) -> list[datetime]:
     """Return the bounds of so many days of the year's last quarter."""
     first = END - timedelta(days=count + 10)

@@ -1,6 +1,6 @@
-"""Benchmarks of the watcher: delay after a bare watch client until a change is in the database, and memory.
+"""The watcher's delay after a bare watch client until a change is in the database, and its memory.
 
-Both use the running portal's own watcher, with ResourceClaims without a holder in a namespace that is no project: a
+Both are of the running portal's own watcher, with ResourceClaims without a holder in a namespace that is no project: a
 kind that it mirrors whoever created it. They have the name of an allocation without a row, so no other process reacts.
 """
 
@@ -17,14 +17,10 @@ from urllib3.exceptions import HTTPError
 
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS
-from allocations.models import MirrorObject, WatchState
+from allocations.models import MirrorObject
 from bench.bare import Api, events
 from bench.statistics import percentile
-from deploy.local.runner import Local
-from portal.core import clock
 
-CHANGES = 200
-OBJECTS = 10_000
 THREADS = 8
 WITHIN_S = 120
 LOOK_EVERY_S = 0.0005
@@ -32,19 +28,12 @@ KIND = "ResourceClaim"
 NAMESPACE = "bench-watched"
 
 
-def measure(local: Local) -> dict[str, Any]:
-    """Return the part ``watcher`` of ``bench.json``: seconds and bytes."""
-    api = Api(local.home, as_admin=True)
-    create_namespace(api)
-    return {"lag": lag(api), "memory": memory(local, api)}
-
-
 def create_namespace(api: Api) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     api.call("PATCH", f"/api/v1/namespaces/{NAMESPACE}", namespace, fieldManager="bench")
 
 
-def lag(api: Api, changes: int = CHANGES) -> dict[str, float]:
+def lag(api: Api, changes: int) -> dict[str, float]:
     """Return the seconds from a bare client's receipt of a new object until its row is committed."""
     path = KINDS[KIND].path(NAMESPACE)
     found: list[float] = []
@@ -60,31 +49,6 @@ def lag(api: Api, changes: int = CHANGES) -> dict[str, float]:
         "p95_s": round(percentile(found, 0.95), 4),
         "worst_s": round(max(found), 4),
     }
-
-
-def memory(local: Local, api: Api) -> dict[str, int]:
-    """Return resident bytes of the watcher: started with few objects, after many were created, and restarted with them.
-
-    ``peak`` is the maximum of the last one, including its first list of everything.
-    """
-    path = KINDS[KIND].path(NAMESPACE)
-    made = [f"many-{number}" for number in range(OBJECTS)]
-    few = resident(_restarted(local))
-    try:
-        with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(lambda name: api.call("POST", path, claim(name)), made))
-        _until(lambda: recorded() >= OBJECTS, 0.2)
-        watched = resident(local.pids()["watcher"])
-        pid = _restarted(local)
-        return {
-            "objects": OBJECTS,
-            "few_bytes": few,
-            "watched_bytes": watched,
-            "listed_bytes": resident(pid),
-            "peak_bytes": resident(pid, "VmHWM"),
-        }
-    finally:
-        _remove(api, path, made)
 
 
 def claim(name: str) -> dict[str, Any]:
@@ -126,19 +90,6 @@ def _recorded_at(name: str) -> float:
 def _at(received: Mapping[str, float], name: str) -> float:
     _until(lambda: name in received, LOOK_EVERY_S)
     return received[name]
-
-
-def recorded() -> int:
-    return MirrorObject.objects.filter(kind=KIND, namespace=NAMESPACE).count()
-
-
-def _restarted(local: Local) -> int:
-    """Return the process id of a new watcher that has listed every kind."""
-    start = clock.now()
-    local.kill("watcher")
-    _until(lambda: WatchState.objects.filter(synced_at__gt=start).count() == len(KINDS), 0.2)
-    local.wait_ready("watcher")
-    return local.pids()["watcher"]
 
 
 def resident(pid: int, which: str = "VmRSS") -> int:

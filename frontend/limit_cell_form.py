@@ -4,7 +4,7 @@ from django import forms
 from django.http import QueryDict
 
 from allocations.limits.matrix import MatrixCell, MatrixRow
-from allocations.limits.services import LimitChange, LimitSpec
+from allocations.limits.services import LimitChange
 from frontend.base_form import Form
 from portal.tenants.models import Team
 from quotas.limits.models import MAX_UNITS
@@ -33,13 +33,13 @@ class CellForm(Form):
         row: MatrixRow,
         cell: MatrixCell,
         data: QueryDict | None = None,
-        spec: LimitSpec | None = None,
+        quota: Quota | None = None,
         *,
         has_focus: bool = False,
     ) -> None:
-        """``spec``: what a form that is not sent yet proposes; None: the quota as it is."""
-        proposed = vars(spec or cell.quota or LimitSpec(0))
-        if not (spec or cell.quota):
+        """``quota``: what a form that is not sent yet proposes; None: the quota as it is."""
+        proposed = vars(quota or cell.quota or ZERO_QUOTA)
+        if not (quota or cell.quota):
             proposed = {**proposed, "nominal": None}
         super().__init__(data, prefix=key_of(row, cell), initial=proposed)
         self._row, self._cell = row, cell
@@ -57,7 +57,7 @@ class CellForm(Form):
         wanted = Quota(**{**vars(quota or ZERO_QUOTA), **values})
         if wanted == quota:
             return None
-        return LimitChange(self._row.holder, self._cell.pool, LimitSpec(*vars(wanted).values()))
+        return LimitChange(self._row.holder, self._cell.pool, wanted)
 
 
 def key_of(row: MatrixRow, cell: MatrixCell) -> str:

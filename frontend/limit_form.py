@@ -3,7 +3,6 @@
 from django import forms
 from django.http import QueryDict
 
-from allocations.limits.services import LimitSpec
 from frontend.base_form import Form
 from portal.core.reading import digest_of
 from portal.tenants import access
@@ -11,6 +10,7 @@ from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits.models import MAX_UNITS
 from quotas.limits.services import Holder, Scope
+from quotas.limits.tree import Quota
 
 ALL = "all"
 
@@ -54,13 +54,13 @@ class LimitForm(Form):
         """Whether there is anything whose limit the person may set."""
         return bool(self._holders)
 
-    def limit(self) -> tuple[Holder, Scope, LimitSpec]:
+    def limit(self) -> tuple[Holder, Scope, Quota]:
         values = self.cleaned_data
         holder, scope = self._holders[values["holder"]][1], self._scopes[values["scope"]][1]
         is_lent = isinstance(scope, Pool) and isinstance(holder, Department | Team)
         if not is_lent:
-            return holder, scope, LimitSpec(values["nominal"])
-        return holder, scope, LimitSpec(values["nominal"], values["borrowing"], values["lending"])
+            return holder, scope, Quota(values["nominal"])
+        return holder, scope, Quota(values["nominal"], values["borrowing"], values["lending"])
 
     def digest(self) -> str:
         """Return a digest of the valid values, which tells whether a preview was of them."""

@@ -10,7 +10,7 @@ from frontend.previewed_form import PreviewedForm
 from portal.core.errors import Invalid, Problem
 from portal.core.reading import digest_of
 from portal.tenants.models import Team, User
-from quotas.costs import bills, currencies, price_tables, pricing, subjects
+from quotas.costs import bills, capacity_services, currencies, price_tables, services, subjects
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.node_split import PRESETS
 from quotas.costs.node_terms import Term
@@ -97,10 +97,10 @@ class PriceForm(DatedForm):
         kind, _, name = values["of"].partition(":")
         more = self._currency, values["valid_from"], values["source"]
         if kind == subjects.OFFERING:
-            return pricing.set_slice_price(self.user, name, values["amount"], *more)
+            return services.set_slice_price(self.user, name, values["amount"], *more)
         if values["amount"] is None:
             raise Invalid({"amount": ["Give the price of a GPU-hour. Only a list price of an offering can end."]})
-        return pricing.set_price(self.user, name, values["amount"], *more)
+        return services.set_price(self.user, name, values["amount"], *more)
 
 
 class NodeCostForm(DatedForm):
@@ -138,9 +138,10 @@ class NodeCostForm(DatedForm):
         values = self.cleaned_data
         cluster, slash, node = values["of"].strip().partition("/")
         flavor = "" if slash else cluster
-        subject = pricing.subject_named(self.user, flavor, values["term"], cluster if slash else "", node)
+        subject = capacity_services.subject_named(self.user, flavor, values["term"], cluster if slash else "", node)
+        amount = values["amount"], values["per"], values["split"]
         more = self._currency, values["valid_from"], values["source"]
-        return pricing.set_node_cost(self.user, subject, values["amount"], values["per"], values["split"], *more)
+        return capacity_services.set_node_cost(self.user, subject, *amount, *more)
 
 
 class NodeTermForm(DatedForm):
@@ -163,7 +164,7 @@ class NodeTermForm(DatedForm):
     def act(self) -> NodeTerm:
         values = self.cleaned_data
         cluster, _, node = values["of"].strip().partition("/")
-        return pricing.set_node_term(self.user, cluster, node, values["term"], values["valid_from"])
+        return capacity_services.set_node_term(self.user, cluster, node, values["term"], values["valid_from"])
 
 
 class BillForm(DatedForm):

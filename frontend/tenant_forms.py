@@ -10,6 +10,7 @@ from allocations.projects import archive
 from frontend.base_form import Form
 from portal.core.errors import Invalid, Problem
 from portal.tenants.models import Department, Egress, Exposure, PodSecurity, Project, Role, Team
+from portal.tenants.project_options import SETTINGS, ProjectOptions
 
 ROLES = [
     (Role.VIEWER.value, "Viewer: can view"),
@@ -133,9 +134,6 @@ class ProjectForm(Form):
         if editable is not None:
             self.fields = {name: field for name, field in self.fields.items() if name in editable}
 
-    def settings(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in ("pod_security", "egress", "exposure", "admin_access")}
-
 
 class NewProjectForm(ProjectForm):
     slug = _slug()
@@ -155,6 +153,9 @@ class NewProjectForm(ProjectForm):
     def __init__(self, teams: QuerySet[Team], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["team"].queryset = teams  # type: ignore[attr-defined]
+
+    def options(self) -> ProjectOptions:
+        return ProjectOptions(**{name: self.cleaned_data[name] for name in ("namespace", "adopt", *SETTINGS)})
 
 
 class ArchiveForm(Form):

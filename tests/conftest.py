@@ -17,6 +17,7 @@ from portal import health
 from portal.core import threads
 from portal.http import counters, early_refusals
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from tests import minutes
 from tests.support import api_contract, sizes
@@ -95,18 +96,18 @@ def own_counters() -> Iterator[None]:
 
 @pytest.fixture
 def team(db: None) -> Team:
-    department = services.create_department("research", "Research")
-    return services.create_team(department, "vision", "Vision")
+    department = services.create_department(SYSTEM, "research", "Research")
+    return services.create_team(SYSTEM, department, "vision", "Vision")
 
 
 @pytest.fixture
 def other_team(team: Team) -> Team:
-    return services.create_team(team.department, "language", "Language")
+    return services.create_team(SYSTEM, team.department, "language", "Language")
 
 
 @pytest.fixture
 def project(team: Team) -> Project:
-    return services.create_project(team, "vision-train", "Vision training")
+    return services.create_project(SYSTEM, team, "vision-train", "Vision training")
 
 
 @pytest.fixture

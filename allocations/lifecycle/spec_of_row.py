@@ -18,7 +18,7 @@ from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
 from portal.core.any_of import AnyOf
 from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Rows, read_tables, relate
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 
@@ -47,10 +47,7 @@ def with_relations(found: QuerySet[Allocation]) -> list[Allocation]:
             people=list({row.requested_by_id for row in listed}),
         )
     )
-    project_of, offering_of, person_of = ({one.pk: one for one in each} for each in (projects, offerings, people))
-    for row in listed:
-        row.project, row.offering = project_of[row.project_id], offering_of[row.offering_id]
-        row.requested_by = person_of[row.requested_by_id]
+    relate(listed, project=projects, offering=offerings, requested_by=people)
     return listed
 
 

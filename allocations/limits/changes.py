@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from allocations.limits import services as limit_services
-from allocations.limits.services import Effect, LimitChange, LimitSpec
+from allocations.limits.services import Effect, LimitChange
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Team, User
@@ -81,7 +81,7 @@ def apply(user: User, changes: Sequence[LimitChange], token: str) -> list[Limit]
                 "These are not the changes that were previewed, or a limit has changed since the preview.",
                 "Nothing was changed. Preview the changes again.",
             )
-        return [limit_services.set_limit(user, one.holder, one.scope, one.spec) for one in changes]
+        return [limit_services.set_limit(user, one.holder, one.scope, one.quota) for one in changes]
 
 
 def copied(quotas: QuotaSnapshot, source: Team, target: Team, pools: Sequence[Pool]) -> list[LimitChange]:
@@ -90,7 +90,7 @@ def copied(quotas: QuotaSnapshot, source: Team, target: Team, pools: Sequence[Po
     for pool in pools:
         has, wanted = (quotas.quotas.get((name_of(team), pool.key)) for team in (target, source))
         if wanted is not None and wanted != has:
-            found.append(LimitChange(target, pool, LimitSpec(wanted.nominal, wanted.borrowing, wanted.lending)))
+            found.append(LimitChange(target, pool, wanted))
     return found
 
 
@@ -101,7 +101,7 @@ def _checked(user: User, changes: Sequence[LimitChange]) -> list[Limit]:
     errors: dict[str, list[str]] = {}
     rows: dict[str, Limit] = {}
     for number, change in enumerate(changes):
-        limit_services.require(user, change.holder)
+        services.require(user, change.holder)
         row = change.row()
         try:
             services.check_amounts(row)

@@ -1,14 +1,13 @@
-"""Write operations on limits, with permission, and the preview of a change."""
+"""Sets limits that start with what their holders have, and previews what a change of limits would do."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import or_
 
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from allocations.capacity import recount
 from allocations.capacity.offering_index import OfferingIndex
@@ -16,24 +15,13 @@ from allocations.capacity.quota_usage import QuotaUsage
 from allocations.capacity.usage import CurrentUsage
 from allocations.domain.phases import RESERVING
 from allocations.models import Allocation
-from portal.core.errors import NotVisible
-from portal.core.locks import advisory_lock
-from portal.tenants import access
-from portal.tenants.models import Department, Membership, Project, Team, User
+from portal.tenants.actors import Actor
+from portal.tenants.models import Department, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import differences, names, selectors, services
 from quotas.limits.models import Limit
-from quotas.limits.projection import Policy
 from quotas.limits.services import Holder, Scope
-
-
-@dataclass(frozen=True)
-class LimitSpec:
-    """The amounts of a limit, in units of its scope. ``borrowing`` and ``lending`` are unlimited if None."""
-
-    nominal: int
-    borrowing: int | None = 0
-    lending: int | None = None
+from quotas.limits.tree import Quota
 
 
 @dataclass(frozen=True)
@@ -44,8 +32,8 @@ class Effect:
     ``affected`` are the allocations that count against the limit, ``objects`` the changes of Kueue's objects.
     """
 
-    before: LimitSpec | None
-    after: LimitSpec
+    before: Quota | None
+    after: Quota
     unit: str
     in_use: Fraction
     over: Fraction
@@ -61,91 +49,24 @@ class LimitChange:
 
     holder: Holder
     scope: Scope
-    spec: LimitSpec
+    quota: Quota
 
     def row(self) -> Limit:
         """Return it as a row that is not saved."""
-        return Limit(**services.holder_fields(self.holder), **services.scope_fields(self.scope), **vars(self.spec))
+        return Limit(**services.holder_fields(self.holder), **services.scope_fields(self.scope), **vars(self.quota))
 
 
-def visible(user: User) -> QuerySet[Limit]:
-    """Return the limits on teams that the person sees, and on their departments, projects and members."""
-    rows = Limit.objects.select_related(
-        "department", "team__department", "project__team", "user", "pool", "offering", "flavor"
+def set_limit(actor: Actor, holder: Holder, scope: Scope, quota: Quota) -> Limit:
+    """Set a limit as `quotas.limits.services.set_limit`, with the demands of the holder's allocations."""
+    return services.set_limit(
+        actor, holder, scope, **vars(quota), uses=lambda: recount.demands(OfferingIndex(), holder)
     )
-    if access.sees_all(user):
-        return rows
-    teams = list(access.visible_teams(user))
-    departments = selectors.quota_snapshot().above(teams)
-    return rows.filter(team__in=teams) | rows.filter(project__team__in=teams) | rows.filter(department__in=departments)
 
 
-def get(user: User, id_: int) -> Limit:
-    """Return the limit. Raises NotVisible."""
-    row = visible(user).filter(pk=id_).first()
-    if row is None:
-        raise NotVisible("The limit", hint="GET /limits lists those you see.")
-    return row
-
-
-def get_to_change(user: User, id_: int) -> Limit:
-    """Return the limit if the person may change it. Raises NotVisible, Forbidden."""
-    row = get(user, id_)
-    require(user, services.holder_and_scope(row)[0])
-    return row
-
-
-def require(user: User, holder: Holder) -> None:
-    """Raise Forbidden or NotVisible unless the person may set limits on the holder.
-
-    Operators set those of departments and teams, leads those of projects and members.
-    """
-    match holder:
-        case Department():
-            access.require(user, "limit.manage", None)
-        case Team():
-            access.require(user, "limit.manage", holder)
-        case Project():
-            access.require(user, "limit.share", holder.team)
-        case Membership():
-            access.require(user, "limit.share", holder.team)
-
-
-def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limit:
-    """Set a limit and return it.
-
-    Nothing that is held ends, even beyond the new limit. Of quota that Kueue enforces, what is borrowed then may be
-    reclaimed, after a grace period, for the team that owns it.
-
-    Raises NotVisible, Forbidden, Invalid.
-    """
-    require(user, holder)
-    counted = not Limit(**services.holder_fields(holder), **services.scope_fields(scope)).is_enforced_by_kueue
-    with transaction.atomic(), advisory_lock("limits"):  # no allocation starts or ends during the count
-        uses = recount.demands(OfferingIndex(), holder) if counted else []
-        return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
-
-
-def remove_limit(user: User, limit: Limit) -> None:
-    """Remove a limit. Raises NotVisible, Forbidden."""
-    require(user, services.holder_and_scope(limit)[0])
-    services.remove_limit(user.username, limit)
-
-
-def set_policy(user: User, holder: Department | Team, changed: Callable[[Policy], Policy]) -> None:
-    """Set the holder's fair sharing and preemption policy to what ``changed`` makes of the current one.
-
-    Raises NotVisible, Forbidden, Invalid, and what ``changed`` raises.
-    """
-    require(user, holder)
-    with transaction.atomic(), advisory_lock("limits"):
-        services.set_policy(user.username, holder, **vars(changed(selectors.policy_of(holder))))
-
-
-def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
+def effect(user: User, holder: Holder, scope: Scope, quota: Quota) -> Effect:
     """Return the effect that `set_limit` would have; writes nothing. Raises as `set_limit`."""
-    require(user, holder)
-    row = LimitChange(holder, scope, spec).row()
+    services.require(user, holder)
+    row = LimitChange(holder, scope, quota).row()
     return replace(effects([(holder, row)], current([row]))[0], objects=tuple(kueue_changes([row])))
 
 
@@ -190,7 +111,7 @@ def _effect(
     counts = [
         (allocation, amount) for allocation in live if (amount := usage.index.demand_of(allocation).in_unit_of(row))
     ]
-    before = LimitSpec(known.nominal, known.borrowing, known.lending) if known else None
+    before = Quota(known.nominal, known.borrowing, known.lending) if known else None
     if row.pool and isinstance(holder, Department | Team):
         # enforced by Kueue: queued allocations do not count, and tenants' own Jobs do
         counts = [(allocation, amount) for allocation, amount in counts if allocation.phase in RESERVING]
@@ -202,7 +123,7 @@ def _effect(
         over, borrowed = max(Fraction(0), in_use - row.nominal), Fraction(0)
     return Effect(
         before=before,
-        after=LimitSpec(row.nominal, row.borrowing, row.lending),
+        after=Quota(row.nominal, row.borrowing, row.lending),
         unit=unit(services.holder_and_scope(row)[1]),
         in_use=in_use,
         over=over,
@@ -253,7 +174,7 @@ def _with_limits(quotas: selectors.QuotaSnapshot, rows: Iterable[Limit]) -> sele
     return reduce(lambda found, row: found.with_limit(row) if row.is_enforced_by_kueue else found, rows, quotas)
 
 
-def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
+def _sentence(row: Limit, before: Quota | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
     unit_ = unit(services.holder_and_scope(row)[1])
     if over and not row.is_enforced_by_kueue:
         return (

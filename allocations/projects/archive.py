@@ -78,7 +78,7 @@ def archive(user: User, project: Project) -> None:
     """End all allocations of the project, and archive it. Archiving it again changes nothing. Raises Forbidden."""
     access.require(user, "structure.manage", project.team)
     with transaction.atomic(), advisory_lock("live", project.slug):  # excludes concurrent requests
-        structure.archive_project(project, actor=user.username)
+        structure.archive_project(user, project)
         for row in _live(project):
             message = f"The project {project.slug} was archived."
             if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
@@ -97,7 +97,7 @@ def unarchive(user: User, project: Project) -> None:
                 else f"An allocation of {project.slug} is still ending.",
                 "Try again when they have ended.",
             )
-        structure.unarchive_project(project, actor=user.username)
+        structure.unarchive_project(user, project)
 
 
 def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:

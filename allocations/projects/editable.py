@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from allocations.projects.organization import ACTION
 from portal.tenants import access
 from portal.tenants.models import Department, Project, Team, User
+from portal.tenants.project_options import SETTINGS
+from portal.tenants.structure import ACTION
 
 OF_LEADS = ("name",)
-OF_OPERATORS = ("name", "pod_security", "egress", "exposure", "admin_access")
+OF_OPERATORS = (*OF_LEADS, *SETTINGS)
 
 
 class EditableProject(NamedTuple):

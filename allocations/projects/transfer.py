@@ -1,4 +1,4 @@
-"""Moves projects, teams and departments. A project must be empty, since what it holds is quota of the old team.
+"""Moves projects to another team. A project must be empty, since what it holds is quota of the old team.
 
 A lease keeps the quota of the ClusterQueue that admitted it. The ClusterQueue of a LocalQueue is immutable, so the
 LocalQueue is deleted and created again. Usage intervals have the team's slug of their start, so past costs stay with
@@ -7,14 +7,13 @@ the old team.
 
 from django.db import transaction
 
-from allocations.capacity.recount import recount_departments
 from allocations.cluster import namespaces
 from allocations.cluster.client import connect
 from allocations.models import Allocation
 from portal.core.errors import Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
-from portal.tenants.models import Department, Project, Team, User
+from portal.tenants.models import Project, Team, User
 
 MAX_NAMES_SHOWN = 5
 
@@ -35,27 +34,7 @@ def move(user: User, project: Project, team: Team) -> None:
         live = Allocation.objects.filter(project=project, ended_at=None).order_by("name")
         _require_empty("allocations", project, list(live.values_list("name", flat=True)), "Release them")
         _require_empty("queued Jobs", project, jobs, "Delete them")
-        structure.move_project(project, team, actor=user.username)
-
-
-def move_team(team: Team, department: Department, *, actor: str) -> None:
-    """Move the team to another department, and recount the limits that the portal enforces.
-
-    `organization.change_team` checks permission.
-    """
-    with transaction.atomic(), advisory_lock("limits"):
-        structure.move_team(team, department, actor=actor)
-        recount_departments()
-
-
-def move_department(department: Department, parent: Department | None, *, actor: str) -> None:
-    """Move the department and all below it under ``parent``, or to the top. Raises Invalid.
-
-    `organization.change_department` checks permission.
-    """
-    with transaction.atomic(), advisory_lock("limits"):
-        structure.set_parent(department, parent, actor=actor)
-        recount_departments()
+        structure.move_project(user, project, team)
 
 
 def _require_empty(subject: str, project: Project, names: list[str], remedy: str) -> None:

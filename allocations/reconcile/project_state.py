@@ -13,7 +13,7 @@ from allocations.models import Allocation
 from allocations.reconcile import mirror
 from allocations.reconcile.engine import applied
 from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Columns, Rows, read_tables
+from portal.core.reading import Columns, Rows, read_tables, relate
 from portal.tenants.models import Membership, Project, Role
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -70,16 +70,9 @@ def read(cluster: str, slug: str) -> ProjectState | None:
         return None
     mirror.require_recent_positions(positions)
     snapshot = mirror.of_parts(objects, positions)
-    _relate(live, projects[0], offerings)
+    relate(live, project=projects, offering=offerings)
     offered = [one for one in offerings if one.flavor.accepted and one.flavor.cluster_id == cluster]
     return ProjectState(projects[0], live, snapshot, applied.of_rows(records), _surroundings(offered, *surroundings))
-
-
-def _relate(live: Sequence[Allocation], project: Project, offerings: Sequence[Offering]) -> None:
-    """Give the allocations the relations of ``spec_of_row.rows()`` that are read once, not with each of them."""
-    offering_of = {one.pk: one for one in offerings}
-    for row in live:
-        row.project, row.offering = project, offering_of[row.offering_id]
 
 
 def read_surroundings(project: Project) -> ProjectSurroundings:

@@ -15,7 +15,7 @@ from allocations.models import Allocation
 from portal.core import clock
 from portal.core.any_of import AnyOf
 from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Batch, Columns, Part, Rows, Statement, digest_of, read_tables
+from portal.core.reading import Batch, Columns, Part, Rows, Statement, digest_of, read_tables, relate
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import targets
 from quotas.catalog.layouts import known_placement, parent_gpu
@@ -129,7 +129,9 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
     )
     relations = [part() for part in parts]
     if bare:
-        _set_relations(bare, *relations)
+        projects, teams, offerings, people = relations
+        relate(projects, team=teams)
+        relate(bare, project=projects, offering=offerings, requested_by=people)
     by_target: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     for target, kind, namespace, name in objects():
         by_target[target].append((kind, namespace, name))
@@ -156,7 +158,7 @@ _RELATIONS = QueryTemplate(_relations, projects=list[int], offerings=list[int], 
 
 
 def _relations_of(rows: Collection[Allocation]) -> Sequence[Part]:
-    """Return what to read for ``_set_relations`` of these rows, if there are any."""
+    """Return what to read of the relations of these rows, if there are any."""
     if not rows:
         return ()
     return _RELATIONS.of(
@@ -175,23 +177,6 @@ def _columns(
         {name: value for name, value in vars(one).items() if name != "_state"}
         for one in (*projects, *teams, *offerings, *flavors, *people)
     ]
-
-
-def _set_relations(
-    rows: Iterable[Allocation],
-    projects: Iterable[Project],
-    teams: Iterable[Team],
-    offerings: Iterable[Offering],
-    people: Iterable[User],
-) -> None:
-    project_of, team_of = {one.pk: one for one in projects}, {one.pk: one for one in teams}
-    offering_of, person_of = {one.pk: one for one in offerings}, {one.pk: one for one in people}
-    for project in projects:
-        project.team = team_of[project.team_id]
-    for row in rows:
-        row.project = project_of[row.project_id]
-        row.offering = offering_of[row.offering_id]
-        row.requested_by = person_of[row.requested_by_id]
 
 
 def _priced_quantity(row: Allocation) -> Fraction:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from allocations.limits import services as limit_services
 from allocations.limits.changes import ChangesPreview
 from allocations.limits.matrix import Matrix, MatrixCell, MatrixRow
-from allocations.limits.services import Effect, LimitChange, LimitSpec
+from allocations.limits.services import Effect, LimitChange
 from allocations.models import Allocation
 from frontend.limit_cell_form import CellForm, key_of, kind_of
 from portal.tenants.models import Department, Team
-from quotas.limits.tree import ZERO_QUOTA
+from quotas.limits.tree import ZERO_QUOTA, Quota
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _cell(row: MatrixRow, found: MatrixCell, form: CellForm | None, limit_id: in
 
 def _limit_ids(opened: Sequence[tuple[MatrixRow, MatrixCell]]) -> dict[str, int]:
     """Return the limits of the open cells that have one, by the key of their cell; one query, none without a cell."""
-    rows = [LimitChange(row.holder, each.pool, LimitSpec(0)).row() for row, each in opened]
+    rows = [LimitChange(row.holder, each.pool, ZERO_QUOTA).row() for row, each in opened]
     known = zip(opened, limit_services.current(rows), strict=True)
     return {key_of(*cell): limit.pk for cell, limit in known if limit is not None}
 
@@ -157,15 +157,15 @@ def change_lines(changes: Sequence[LimitChange], preview: ChangesPreview) -> lis
     return lines
 
 
-def _differences(before: LimitSpec | None, after: LimitSpec, holder: object) -> list[Amount]:
+def _differences(before: Quota | None, after: Quota, holder: object) -> list[Amount]:
     labels = {"nominal": "Guaranteed"}
     if isinstance(holder, Department | Team):
         labels |= {"borrowing": "Borrowing limit", "lending": "Lending limit"}
-    unset = LimitSpec(0)
+    known = before or ZERO_QUOTA
     return [
-        Amount(label, f"{_or_unlimited(getattr(before, name)) if before else 'none'} → {_or_unlimited(amount)}")
+        Amount(label, f"{_or_unlimited(getattr(known, name)) if before else 'none'} → {_or_unlimited(amount)}")
         for name, label in labels.items()
-        if (amount := getattr(after, name)) != getattr(before or unset, name) or (before is None and name == "nominal")
+        if (amount := getattr(after, name)) != getattr(known, name) or (before is None and name == "nominal")
     ]
 
 

@@ -12,7 +12,7 @@ from frontend.presenters import flavors as shown
 from portal.core.errors import NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
-from quotas.catalog import decisions, quantities
+from quotas.catalog import quantities, services
 from quotas.catalog.mig_tables import tables_of
 from quotas.catalog.models import Flavor, Node
 
@@ -70,10 +70,10 @@ def unaccept(request: PageRequest, name: str) -> HttpResponse:
     """Ask for confirmation; then make an accepted flavor a proposal again."""
     row = _named(request, name)
     if request.method == "POST":
-        decisions.decide_flavor(request.user, row, {"accepted": False})
+        services.configure_flavor(request.user, row, {"accepted": False})
         messages.success(request, f"{row.name} is a proposal again.")
         return redirect("flavor", row.name)
-    uses = decisions.uses_of_flavor(request.user, row)
+    uses = services.uses_of_flavor(request.user, row)
     return show(request, "frontend/unaccept.html", {"row": row, "uses": uses}, partial="question")
 
 

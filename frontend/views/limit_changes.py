@@ -143,4 +143,4 @@ def _copied(
     wanted = limit_changes.copied(usage.quotas, teams[source], teams[target], pools)
     context |= {"copy_from": source, "copy_to": target, "is_copy": True, "copies": len(wanted)}
     keyed = {f"team:{target}:{change.row().scope}": change for change in wanted}
-    return {key: CellForm(*_found(cells, key), spec=change.spec) for key, change in keyed.items()}
+    return {key: CellForm(*_found(cells, key), quota=change.quota) for key, change in keyed.items()}

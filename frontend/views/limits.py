@@ -24,7 +24,8 @@ from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from portal.tenants.models import Department, Team
 from quotas.costs import windows
-from quotas.limits.selectors import policies
+from quotas.limits import services
+from quotas.limits.selectors import policies, visible_limits
 
 SPAN = "7d"
 
@@ -39,7 +40,7 @@ def index(request: PageRequest) -> HttpResponse:
     matrix = limit_table(part.matrix)
     teams = list(access.visible_teams(user).select_related("department"))
     departments = list(usage.quotas.departments) if access.sees_all(user) else []
-    rows = list(limit_services.visible(user).order_by("id"))
+    rows = list(visible_limits(user).order_by("id"))
     holders: list[Department | Team] = [*departments, *teams]
     context = {
         "matrix": matrix,
@@ -62,9 +63,9 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def remove(request: PageRequest, id_: int) -> HttpResponse:
     """Ask for confirmation; then remove the limit."""
-    row = limit_services.get_to_change(request.user, id_)
+    row = services.get_to_change(request.user, id_)
     if request.method == "POST":
-        limit_services.remove_limit(request.user, row)
+        services.remove_limit(request.user, row)
         messages.success(request, f"Limit of {row.holder} for {row.scope} removed.")
         return redirect("limits")
     return show(request, "frontend/remove_limit.html", {"row": row}, partial="question")

@@ -29,7 +29,7 @@ def me(request: PageRequest) -> HttpResponse:
             values = form.cleaned_data
             try:
                 _, secret = services.issue_token(
-                    request.user, values["name"], values["scopes"], form.ttl(), actor=request.user.username
+                    request.user, request.user, values["name"], values["scopes"], form.ttl()
                 )
             except Invalid as problem:
                 form.add_problem(problem)
@@ -68,7 +68,7 @@ def revoke(request: PageRequest, token_id: int) -> HttpResponse:
     if token is None:
         raise NotVisible("The token")
     if request.method == "POST":
-        services.revoke_token(request.user, token_id, actor=request.user.username)
+        services.revoke_token(request.user, request.user, token_id)
         messages.success(request, f"Token {token.name} revoked.")
         return redirect("me")
     return show(request, "frontend/revoke.html", {"token": token}, partial="question")

@@ -8,11 +8,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from allocations.projects import editable, organization
+from allocations.projects import editable
 from frontend.object_limits_form import ObjectLimitsForm
 from frontend.pages import PageRequest, page, show
 from portal.core.errors import Invalid
-from portal.tenants import access
+from portal.tenants import access, structure
 from portal.tenants import object_limits as limits
 from portal.tenants.models import Project
 
@@ -29,7 +29,7 @@ def object_limits(request: PageRequest, slug: str) -> HttpResponse:
     form = ObjectLimitsForm(request.POST, is_adopted=row.adopted)
     if form.is_valid():
         try:
-            organization.change_project(request.user, row, lock=_locked, **form.settings())
+            structure.change_project(request.user, row, form.settings(), _locked)
         except Invalid as problem:
             form.add_problem(problem)
         else:

@@ -8,13 +8,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from allocations.projects import adopt, editable, organization, transfer
+from allocations.projects import adopt, editable, transfer
 from allocations.projects import archive as project_archive
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.amounts import held_per_hour
 from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm
 from frontend.views.tenants import form_page
-from portal.tenants import access
+from portal.tenants import access, structure
 from portal.tenants.models import Guard
 
 
@@ -29,7 +29,7 @@ def project(request: PageRequest, slug: str) -> HttpResponse:
     words["cost_url"] = reverse("project-cost", args=[row.slug])
 
     def change(values: dict[str, Any]) -> str:
-        organization.change_project(request.user, row, **values)
+        structure.change_project(request.user, row, values)
         return f"Project {row.slug} saved."
 
     form = ProjectForm(request.POST or None, initial=known, editable=settings)
@@ -87,7 +87,7 @@ def guard(request: PageRequest, slug: str) -> HttpResponse:
     """Show what the guard of an adopted namespace would refuse, and set its mode."""
     row = access.project_for(request.user, slug)
     if request.method == "POST":
-        adopt.set_guard(request.user, row, request.POST.get("guard", ""))
+        structure.set_guard(request.user, row, request.POST.get("guard", ""))
         does = "refuses" if row.guard == Guard.ENFORCE else "only warns about"
         done = f"The admission guard of {row.namespace} now {does} pods that use GPUs without the portal."
         messages.success(request, done)

@@ -40,7 +40,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
         status = 400
         if form.is_valid():
             try:
-                made = members.set_or_invite(request.user, row, **form.cleaned_data)
+                made = invitations.set_or_invite(request.user, row, **form.cleaned_data)
             except (Invalid, Refused) as problem:
                 form.add_problem(problem)
             else:

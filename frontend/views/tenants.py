@@ -16,7 +16,7 @@ from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import tree
 from frontend.tenant_forms import DepartmentForm, NewDepartmentForm, NewProjectForm, NewTeamForm, TeamForm
 from portal.core.errors import Invalid, Refused
-from portal.tenants import access
+from portal.tenants import access, services
 
 
 @require_safe
@@ -53,7 +53,7 @@ def new_department(request: PageRequest) -> HttpResponse:
     form = NewDepartmentForm(editable.departments(request.user), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
-        made = organization.create_department(request.user, values["slug"], values["name"], values["parent"])
+        made = services.create_department(request.user, values["slug"], values["name"], values["parent"])
         return f"Department {made.slug} created."
 
     words = {"title": "New department", "button": "Create department", "back": "/tenants"}
@@ -66,7 +66,7 @@ def new_team(request: PageRequest) -> HttpResponse:
     form = NewTeamForm(editable.departments(request.user), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
-        made = organization.create_team(request.user, values["department"], values["slug"], values["name"])
+        made = services.create_team(request.user, values["department"], values["slug"], values["name"])
         return f"Team {made.slug} created. Next, add a lead and set limits."
 
     words = {"title": "New team", "button": "Create team", "back": "/tenants"}
@@ -80,9 +80,8 @@ def new_project(request: PageRequest) -> HttpResponse:
     form = NewProjectForm(editable.teams(request.user), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
-        user, team, slug, name = request.user, values["team"], values["slug"], values["name"]
-        options = {"namespace": values["namespace"], "is_adopted": values["adopt"], **form.settings()}
-        made = organization.create_project(user, team, slug, name, **options)
+        team, slug, name = values["team"], values["slug"], values["name"]
+        made = organization.create_project(request.user, team, slug, name, form.options())
         if made.adopted:
             return f"Project {slug} created in the existing namespace {made.namespace}. Its admission guard only warns."
         return f"Project {slug} created."

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -192,3 +192,13 @@ def _is_json(column: Any) -> bool:
     while isinstance(field, ForeignKey):
         field = field.target_field
     return type(field).to_python in SAME_IN_JSON
+
+
+def relate(rows: Collection[Any], **related: Iterable[Model]) -> None:
+    """Give each row, by field, those of the related rows that it refers to: what many rows share is read once, and not
+    with each of them. Raises KeyError for one that is not there.
+    """
+    for field, others in related.items():
+        by_pk = {one.pk: one for one in others}
+        for row in rows:
+            setattr(row, field, by_pk[getattr(row, f"{field}_id")])

@@ -22,6 +22,7 @@ from portal.core.errors import Forbidden, NotVisible
 from portal.core.query_templates import QueryTemplate
 from portal.core.quotation import named
 from portal.core.reading import Columns, Compiled, Part, Rows, compiled, read_tables
+from portal.tenants.actors import Actor, System
 from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
@@ -63,8 +64,10 @@ Person = User | AnonymousUser
 RowT = TypeVar("RowT", bound=Model)
 
 
-def roles(user: Person, team: Team | None, owner: User | None = None) -> frozenset[str]:
+def roles(user: Actor, team: Team | None, owner: User | None = None) -> frozenset[str]:
     """Return the current roles of `user` towards `team`; none for a user who is signed out or inactive."""
+    if isinstance(user, System):
+        return OPERATORS
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     mine = Membership.objects.filter(user=user, team=team).first() if team is not None else None
@@ -76,7 +79,7 @@ def _held(user: User, role: str, owner_id: int | None) -> frozenset[str]:
     return frozenset(({user.platform_role, role} | owner) - {""})
 
 
-def can(user: Person, action: str, team: Team | None, owner: User | None = None) -> bool:
+def can(user: Actor, action: str, team: Team | None, owner: User | None = None) -> bool:
     """Return whether `user` may do `action` in `team` (None: platform-wide) on a thing that `owner` created."""
     enough = PERMISSIONS[action]
     if enough & roles(user, None) or not enough & TEAM_ROLES:
@@ -84,7 +87,7 @@ def can(user: Person, action: str, team: Team | None, owner: User | None = None)
     return bool(enough & roles(user, team, owner))
 
 
-def require(user: Person, action: str, team: Team | None, owner: User | None = None) -> None:
+def require(user: Actor, action: str, team: Team | None, owner: User | None = None) -> None:
     """Raise NotVisible for a team that `user` cannot see, and Forbidden naming the missing role, unless `can`.
 
     Functions that change something call this first, and those that find what a person may edit; a view does not. A

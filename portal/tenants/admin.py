@@ -1,4 +1,6 @@
-"""Django admin pages for operators; they write through `portal.tenants.services`."""
+"""Django admin pages for operators: people and tokens of others are written by `portal.tenants.services`; what has a
+page of its own is read-only.
+"""
 
 from typing import Any
 
@@ -11,11 +13,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from portal.core.admin import ReadOnlyAdmin
-from portal.core.errors import Invalid, Refused
-from portal.tenants import services, structure
+from portal.core.errors import Refused
+from portal.tenants import services
 from portal.tenants.models import ApiToken, Department, HierarchyChange, Invitation, Membership, Project, Team, User
+from portal.tenants.project_options import SETTINGS
 
 # Roles are the portal's own; groups would give rights that `portal.tenants.access` does not know.
 admin.site.unregister(Group)
@@ -59,123 +63,56 @@ class PersonAdmin(UserAdmin):
         with transaction.atomic():
             response = super().user_change_password(request, id, form_url)
             if response.status_code == 302:
-                services.password_was_set(User.objects.get(pk=id), actor=request.user.get_username())
+                services.password_was_set(request.user, User.objects.get(pk=id))
         return response
 
     def save_model(self, request: HttpRequest, obj: User, form: ModelForm, change: bool) -> None:
-        services.save_person(obj, form.changed_data, actor=request.user.get_username())
-
-
-class StructureAdmin(admin.ModelAdmin):
-    """Admin of rows whose slugs objects in the cluster carry: slugs are fixed, and nothing is deleted here."""
-
-    fixed: tuple[str, ...] = ("slug",)
-    search_fields = ("slug", "name")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return (*self.readonly_fields, *(self.fixed if obj else ()))
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-
-class DepartmentForm(ModelForm):
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or {}
-        try:
-            structure.check_place(self.instance, values.get("parent"))
-        except Invalid as problem:
-            raise ValidationError(problem.errors) from problem
-        return values
+        services.save_person(request.user, obj, form.changed_data)
 
 
 @admin.register(Department)
-class DepartmentAdmin(StructureAdmin):
-    """Departments. Moving one recounts limits, so it is done on the portal's page /tenants."""
-
-    form = DepartmentForm
-    fixed = ("slug", "parent")
+class DepartmentAdmin(ReadOnlyAdmin):
     list_display = ("slug", "name", "parent")
+    list_select_related = ("parent",)
+    search_fields = ("slug", "name")
 
-    def save_model(self, request: HttpRequest, obj: Department, form: ModelForm, change: bool) -> None:
-        actor = request.user.get_username()
-        if not change:
-            obj.pk = services.create_department(obj.slug, obj.name, parent=obj.parent, actor=actor).pk
-            return
-        structure.rename(Department.objects.get(pk=obj.pk), obj.name, actor=actor)
+    def view_on_site(self, obj: Department) -> str:
+        return reverse("edit-department", args=[obj.slug])
 
 
 @admin.register(Team)
-class TeamAdmin(StructureAdmin):
-    """Teams. Moving one recounts limits, so it is done on the portal's page /tenants."""
-
-    fixed = ("slug", "department")
+class TeamAdmin(ReadOnlyAdmin):
     list_display = ("slug", "name", "department")
     list_filter = ("department",)
+    list_select_related = ("department",)
+    search_fields = ("slug", "name")
 
-    def save_model(self, request: HttpRequest, obj: Team, form: ModelForm, change: bool) -> None:
-        actor = request.user.get_username()
-        if not change:
-            obj.pk = services.create_team(obj.department, obj.slug, obj.name, actor=actor).pk
-            return
-        structure.rename(Team.objects.get(pk=obj.pk), obj.name, actor=actor)
+    def view_on_site(self, obj: Team) -> str:
+        return reverse("edit-team", args=[obj.slug])
 
 
 @admin.register(Project)
-class ProjectAdmin(StructureAdmin):
-    """Projects. Moving, adopting and archiving check what runs in them, so they are done on the portal's page
-    /tenants.
-    """
-
-    fixed = ("slug", "namespace", "team")
+class ProjectAdmin(ReadOnlyAdmin):
     list_display = (
-        "slug",
-        "name",
-        "team",
-        "cluster",
-        "namespace",
-        "pod_security",
-        "egress",
-        "exposure",
-        "admin_access",
-        "archived_at",
+        *("slug", "name", "team", "cluster", "namespace"),
+        *(*SETTINGS, "archived_at"),
     )
-    readonly_fields = ("cluster", "object_limits", "config_size_kib")  # their bound is checked on the portal's own page
-    exclude = ("archived_at", "adopted", "guard")
     list_filter = ("team", "pod_security", "egress")
+    list_select_related = ("team", "cluster")
+    search_fields = ("slug", "name")
 
-    def save_model(self, request: HttpRequest, obj: Project, form: ModelForm, change: bool) -> None:
-        actor = request.user.get_username()
-        allows: dict[str, Any] = {
-            name: getattr(obj, name) for name in ("pod_security", "egress", "exposure", "admin_access")
-        }
-        if not change:
-            made = services.create_project(obj.team, obj.slug, obj.name, namespace=obj.namespace, actor=actor, **allows)
-            obj.pk = made.pk
-            return
-        row = Project.objects.get(pk=obj.pk)
-        structure.rename(row, obj.name, actor=actor)
-        structure.configure_project(row, actor=actor, **allows)
+    def view_on_site(self, obj: Project) -> str:
+        return reverse("project", args=[obj.slug])
 
 
 @admin.register(Membership)
-class MembershipAdmin(admin.ModelAdmin):
+class MembershipAdmin(ReadOnlyAdmin):
     list_display = ("user", "team", "role")
     list_filter = ("team", "role")
-    autocomplete_fields = ("user", "team")
+    list_select_related = ("user", "team")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return ("user", "team") if obj else ()
-
-    def save_model(self, request: HttpRequest, obj: Membership, form: ModelForm, change: bool) -> None:
-        obj.pk = services.add_member(obj.team, obj.user, obj.role, actor=request.user.get_username()).pk
-
-    def delete_model(self, request: HttpRequest, obj: Membership) -> None:
-        services.remove_member(obj.team, obj.user, actor=request.user.get_username())
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        for membership in queryset.select_related("team", "user"):
-            self.delete_model(request, membership)
+    def view_on_site(self, obj: Membership) -> str:
+        return reverse("team", args=[obj.team.slug])
 
 
 @admin.register(HierarchyChange)
@@ -202,4 +139,4 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     @admin.action(description="Revoke the chosen tokens", permissions=["view"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         for token in queryset.select_related("user"):
-            services.revoke_token(token.user, token.pk, actor=request.user.get_username())
+            services.revoke_token(request.user, token.user, token.pk)

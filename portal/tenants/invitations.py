@@ -15,7 +15,7 @@ from portal.core import clock
 from portal.core.errors import Invalid, NotVisible, Refused
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Part, Rows
-from portal.tenants import access, services
+from portal.tenants import access, members
 from portal.tenants.models import Invitation, Membership, Role, Team, User
 
 MAX_PENDING = 100
@@ -52,6 +52,18 @@ def invite(user: User, team: Team, invitee: str, role: str) -> Invitation:
         row, _ = Invitation.objects.update_or_create(team=team, invitee=invitee, defaults=offer)
         _audit(user, "create", row, after={"role": role, "expires_at": row.expires_at})
     return row
+
+
+def set_or_invite(user: User, team: Team, username: str, role: str) -> Membership | Invitation:
+    """Set the role of a member; a person from outside is added by an operator, and invited by a lead.
+
+    Raises what `members.set_role`, `members.add` and `invite` raise.
+    """
+    if members.member(team, username):
+        return members.set_role(user, team, username, role)
+    if access.can(user, "member.add", team):
+        return members.add(user, team, username, role)
+    return invite(user, team, username, role)
 
 
 def pending(user: User) -> QuerySet[Invitation]:
@@ -107,7 +119,7 @@ def accept(user: User, id_: int) -> Membership:
         membership = Membership.objects.filter(team=row.team, user=user).first()
         _audit(user, "accept", row, after={"role": membership.role if membership else row.role})
         Invitation.objects.filter(pk__in=received(user).filter(team=row.team).values("pk")).delete()
-        return membership or services.add_member(row.team, user, row.role, actor=user.username)
+        return membership or members.record(user, row.team, user, row.role)
 
 
 def decline(user: User, id_: int) -> None:

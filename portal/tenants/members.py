@@ -8,11 +8,15 @@ remove the last one.
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from portal.audit.entries import audit
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import RowLock
 from portal.core.quotation import named
-from portal.tenants import access, invitations, services
-from portal.tenants.models import Invitation, Membership, PlatformRole, Role, Team, User
+from portal.tenants import access
+from portal.tenants.actors import Actor
+from portal.tenants.models import Membership, PlatformRole, Role, Team, User
+from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 
 def visible(user: User, name: str = "") -> QuerySet[Membership]:
@@ -40,25 +44,13 @@ def managed_team(user: User, slug: str) -> Team:
     return team
 
 
-def set_or_invite(user: User, team: Team, username: str, role: str) -> Membership | Invitation:
-    """Set the role of a member; a person from outside is added by an operator, and invited by a lead.
-
-    Raises what `set_role`, `add` and `invitations.invite` raise.
-    """
-    if member(team, username):
-        return set_role(user, team, username, role)
-    if access.can(user, "member.add", team):
-        return add(user, team, username, role)
-    return invitations.invite(user, team, username, role)
-
-
-def add(user: User, team: Team, username: str, role: str) -> Membership:
+def add(actor: Actor, team: Team, username: str, role: str) -> Membership:
     """Give the person `username` the role in the team without an invitation, whatever it was before: operators only.
 
     Raises NotVisible, Forbidden; Invalid for an unknown or inactive name, or an unknown role.
     """
-    access.require(user, "member.manage", team)
-    if not access.can(user, "member.add", team):
+    access.require(actor, "member.manage", team)
+    if not access.can(actor, "member.add", team):
         raise Forbidden(
             "operator",
             detail="Only operators add members without an invitation.",
@@ -70,16 +62,16 @@ def add(user: User, team: Team, username: str, role: str) -> Membership:
         raise Invalid({"username": [words]})
     if not person.is_active:
         raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
-    return services.add_member(team, person, role, actor=user.username)
+    return record(actor, team, person, role)
 
 
-def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Membership] | None = None) -> Membership:
+def set_role(actor: Actor, team: Team, username: str, role: str, lock: RowLock[Membership] | None = None) -> Membership:
     """Change the role of the member `username`.
 
     Raises NotVisible (also for non-members, existing or not), Forbidden; Invalid for an inactive person or an unknown
     role; Refused for the last lead.
     """
-    access.require(user, "member.manage", team)
+    access.require(actor, "member.manage", team)
     membership = member(team, username)
     if membership is None:
         raise NotVisible(f"The member {named(username)} of {team.slug}", hint="GET /members lists them.")
@@ -93,19 +85,53 @@ def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Mem
         if not person.is_active:
             raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
         if role != Role.LEAD:
-            _keep_a_lead(user, team, person)
-        return services.add_member(team, person, role, actor=user.username)
+            _keep_a_lead(actor, team, person)
+        return record(actor, team, person, role)
 
 
-def remove(user: User, team: Team, username: str) -> None:
+def remove(actor: Actor, team: Team, username: str) -> None:
     """Remove the person from the team; no effect for a non-member. Raises as `set_role` does."""
-    access.require(user, "member.manage", team)
+    access.require(actor, "member.manage", team)
     person = User.objects.filter(username=username).first() if "\x00" not in username else None
     if person is None:
         return
     with transaction.atomic():
-        _keep_a_lead(user, team, person)
-        services.remove_member(team, person, actor=user.username)
+        _keep_a_lead(actor, team, person)
+        known = Membership.objects.select_for_update().filter(team=team, user=person).first()
+        if known is not None:
+            known.delete()
+            target, before = f"{team.slug}/{username}", {"role": known.role}
+            audit(actor.username, "member.remove", target, team=team.slug, before=before)
+            enqueue_people(team)
+
+
+def record(actor: Actor, team: Team, user: User, role: str) -> Membership:
+    """Write the role of `user` in the team, whatever it was before, for the two above and who accepts an invitation:
+    they check who may. Raises Invalid for an unknown role.
+    """
+    if role not in Role.values:
+        raise Invalid({"role": [f"Use one of {', '.join(Role.values)}."]})
+    with transaction.atomic():
+        before = Membership.objects.select_for_update().filter(team=team, user=user).first()
+        if before is not None and before.role == role:
+            return before
+        membership, _ = Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})
+        audit(
+            actor.username,
+            "member.set",
+            f"{team.slug}/{user.username}",
+            team=team.slug,
+            before={"role": before.role if before else None},
+            after={"role": role},
+        )
+        enqueue_people(team)
+    return membership
+
+
+def enqueue_people(team: Team) -> None:
+    """Enqueue the platform for service accounts, and the projects for their role bindings."""
+    found = team.projects.filter(archived_at=None).values_list("cluster", "slug")
+    workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))
 
 
 def lock_leads(team: Team) -> list[int]:
@@ -114,9 +140,9 @@ def lock_leads(team: Team) -> list[int]:
     return list(leads.select_for_update(of=("self",), no_key=True).values_list("user_id", flat=True))
 
 
-def _keep_a_lead(user: User, team: Team, person: User) -> None:
+def _keep_a_lead(actor: Actor, team: Team, person: User) -> None:
     """Raise Refused if `person` is the team's only active lead."""
-    if lock_leads(team) == [person.pk] and not access.can(user, "structure.manage", None):
+    if lock_leads(team) == [person.pk] and not access.can(actor, "structure.manage", None):
         raise Refused(
             "last_lead",
             f"{person.username} is the only lead of {team.slug}.",

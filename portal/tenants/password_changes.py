@@ -3,6 +3,7 @@
 from django.contrib.auth.base_user import AbstractBaseUser
 
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 
 
@@ -20,4 +21,4 @@ class EndsTokens:
     def password_changed(self, password: str, user: AbstractBaseUser) -> None:
         """Revoke the tokens of the person."""
         if isinstance(user, User):
-            services.revoke_tokens(user)
+            services.revoke_tokens(SYSTEM, user)

@@ -14,8 +14,6 @@ from portal.core.quotation import named
 from portal.tenants import access, services
 from portal.tenants.models import ApiToken, User
 
-ACTION = "person.manage"
-
 
 def visible(user: User) -> QuerySet[User]:
     """Return all people, for platform staff. Raises Forbidden."""
@@ -35,12 +33,12 @@ def create(user: User, username: str, password: str, **fields: Any) -> User:
 
     Raises Forbidden; Invalid, also for a password that is too weak; Refused for a name that is taken.
     """
-    access.require(user, ACTION, None)
+    access.require(user, services.PEOPLE, None)
     try:
         validate_password(password, User(username=username, email=fields.get("email", "")))
     except ValidationError as error:
         raise Invalid({"password": list(error.messages)}) from error
-    return services.create_user(username, password, actor=user.username, **fields)
+    return services.create_user(user, username, password, **fields)
 
 
 def change(user: User, row: User, changes: Mapping[str, Any], lock: RowLock[User] = unlocked) -> User:
@@ -49,7 +47,7 @@ def change(user: User, row: User, changes: Mapping[str, Any], lock: RowLock[User
 
     Raises Forbidden; Invalid; Refused ``last_operator`` if nobody could give the role back.
     """
-    access.require(user, ACTION, None)
+    access.require(user, services.PEOPLE, None)
     with transaction.atomic():
         row = lock(row)
         if not changes:
@@ -60,20 +58,20 @@ def change(user: User, row: User, changes: Mapping[str, Any], lock: RowLock[User
             row.full_clean(exclude=["password"], validate_unique=False)
         except ValidationError as error:
             raise Invalid(error.message_dict) from error
-        services.save_person(row, list(changes), actor=user.username)
+        services.save_person(user, row, list(changes))
     return row
 
 
 def tokens_of(user: User, username: str) -> QuerySet[ApiToken]:
     """Return the tokens of a person, for operators. Raises Forbidden, NotVisible."""
-    access.require(user, ACTION, None)
+    access.require(user, services.PEOPLE, None)
     return ApiToken.objects.filter(user=person(user, username))
 
 
 def token(user: User, token_id: int) -> ApiToken:
     """Return a token of the user, or of anybody for operators. Raises NotVisible."""
     rows = ApiToken.objects.select_related("user")
-    own = rows if access.can(user, ACTION, None) else rows.filter(user=user)
+    own = rows if access.can(user, services.PEOPLE, None) else rows.filter(user=user)
     found = own.filter(pk=token_id).first()
     if found is None:
         raise NotVisible("The token")

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from portal.tenants import services, tokens
+from portal.tenants import members, services, tokens
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, PlatformRole, Project, Role, Team, User
 
 TEAMS = {"vision": "Vision", "language": "Language"}
@@ -35,11 +36,11 @@ def seed(known: Seeds | None = None) -> Seeds:
     """Create what is missing; keep secrets of an earlier run (`known`) that still work."""
     known = known or Seeds()
     department = Department.objects.filter(slug="research").first() or services.create_department(
-        "research", "Research"
+        SYSTEM, "research", "Research"
     )
     namespaces: dict[str, str] = {}
     for slug, name in TEAMS.items():
-        team = Team.objects.filter(slug=slug).first() or services.create_team(department, slug, name)
+        team = Team.objects.filter(slug=slug).first() or services.create_team(SYSTEM, department, slug, name)
         for suffix, purpose in PURPOSES.items():
             project = _project(team, f"{slug}-{suffix}", f"{name} {purpose}")
             namespaces[project.slug] = project.namespace
@@ -48,7 +49,7 @@ def seed(known: Seeds | None = None) -> Seeds:
     for username, (team_slug, role, platform_role, scopes) in PEOPLE.items():
         user, passwords[username] = _person(username, platform_role, known.passwords)
         if team_slug:
-            services.add_member(Team.objects.get(slug=team_slug), user, role)
+            members.add(SYSTEM, Team.objects.get(slug=team_slug), username, role)
         secrets_[username] = _token(user, scopes, known.tokens)
     return Seeds(passwords=passwords, tokens=secrets_, namespaces=namespaces)
 
@@ -60,16 +61,16 @@ def are_the_first() -> bool:
 
 
 def _project(team: Team, slug: str, name: str) -> Project:
-    return Project.objects.filter(slug=slug).first() or services.create_project(team, slug, name)
+    return Project.objects.filter(slug=slug).first() or services.create_project(SYSTEM, team, slug, name)
 
 
 def _person(username: str, platform_role: str, known: Mapping[str, str]) -> tuple[User, str]:
     user = User.objects.filter(username=username).first()
     password = known.get(username) or secrets.token_urlsafe(12)
     if user is None:
-        return services.create_user(username, password, platform_role=platform_role), password
+        return services.create_user(SYSTEM, username, password, platform_role=platform_role), password
     if not user.check_password(password):
-        services.set_password(user, password)
+        services.set_password(SYSTEM, user, password)
     return user, password
 
 
@@ -78,4 +79,4 @@ def _token(user: User, scopes: list[str], known: Mapping[str, str]) -> str:
     row = tokens.find(old)
     if row is not None and row.user_id == user.pk:
         return old
-    return services.issue_token(user, "demo", scopes, TOKEN_TTL)[1]
+    return services.issue_token(SYSTEM, user, "demo", scopes, TOKEN_TTL)[1]

@@ -1,5 +1,7 @@
 """Django admin pages of the catalog: observed values are read-only, decisions are written by the services."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -29,8 +31,7 @@ class FlavorAdmin(admin.ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Flavor, form: ModelForm, change: bool) -> None:
-        decided = {name: form.cleaned_data[name] for name in form.changed_data}
-        services.configure_flavor(request.user.get_username(), Flavor.objects.get(pk=obj.pk), decided)
+        services.configure_flavor(request.user, Flavor.objects.get(pk=obj.pk), _changes(form))
 
 
 @admin.register(Offering)
@@ -49,7 +50,7 @@ class OfferingAdmin(admin.ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Offering, form: ModelForm, change: bool) -> None:
-        services.hide_offering(request.user.get_username(), Offering.objects.get(pk=obj.pk), hidden=obj.hidden)
+        services.hide_offering(request.user, Offering.objects.get(pk=obj.pk), hidden=obj.hidden)
 
 
 @admin.register(Preset)
@@ -61,7 +62,8 @@ class PresetAdmin(admin.ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Preset, form: ModelForm, change: bool) -> None:
-        services.save_preset(request.user.get_username(), obj)
+        row = Preset.objects.get(pk=obj.pk) if change else Preset()
+        obj.pk = services.save_preset(request.user, row, _changes(form)).pk
 
 
 @admin.register(FlavorVersion)
@@ -95,3 +97,7 @@ class DeviceAdmin(ReadOnlyAdmin):
     list_filter = ("healthy", "present", "flavor")
     list_select_related = ("node", "flavor")
     search_fields = ("uuid", "node__name")
+
+
+def _changes(form: ModelForm) -> dict[str, Any]:
+    return {name: form.cleaned_data[name] for name in form.changed_data}

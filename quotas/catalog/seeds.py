@@ -1,7 +1,9 @@
 """Presets of the demo."""
 
 from decimal import Decimal
+from typing import Any
 
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import selectors, services
 from quotas.catalog.models import Kind, Offering, Preset
 
@@ -18,11 +20,12 @@ def seed_presets() -> int:
     found = [_preset("Notebook", slices, 1, 8, 1), _preset(f"{NODE_GPUS}-GPU node", nodes, NODE_GPUS, 24, 2)]
     presets = [one for one in found if one]
     for preset in presets:
-        services.save_preset("system", preset)
+        services.save_preset(SYSTEM, Preset(), preset)
     return len(presets)
 
 
-def _preset(name: str, offerings: list[Offering], count: int, hours: int, position: int) -> Preset | None:
+def _preset(name: str, offerings: list[Offering], count: int, hours: int, position: int) -> dict[str, Any]:
+    """Return the values of a preset; none without an offering."""
     if not offerings:
-        return None
-    return Preset(name=name, offering=offerings[0], count=count, hours=Decimal(hours), position=position)
+        return {}
+    return {"name": name, "offering": offerings[0], "count": count, "hours": Decimal(hours), "position": position}

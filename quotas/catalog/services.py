@@ -1,4 +1,4 @@
-"""Write operations on flavors and offerings, for operators. `quotas.catalog.decisions` checks permission."""
+"""What operators decide about flavors and offerings that discovery found, and presets."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -8,31 +8,38 @@ from django.db import IntegrityError, transaction
 
 from portal.audit.entries import audit
 from portal.core.errors import Invalid, Refused
-from portal.core.locks import advisory_lock
+from portal.core.locks import RowLock, advisory_lock, unlocked
+from portal.tenants import access
+from portal.tenants.actors import Actor
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog import quantities, references, share_settings, shortnames, versions
 from quotas.catalog.models import Flavor, Offering, Pool, Preset
 
+ACTION = "catalog.manage"
 MAX_GPU_MIB = 2**24
 """16 TiB: more than any GPU has, and a column has room for it."""
 
 
-def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
+def configure_flavor(
+    actor: Actor, flavor: Flavor, decided: Mapping[str, Any], lock: RowLock[Flavor] = unlocked
+) -> Flavor:
     """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
 
-    An accepted flavor becomes a proposal again while nothing refers to it (``references``). Raises Refused
-    (wrong_phase) for that and for what comes too late, Invalid for an invalid name and for CPU and memory that its
+    An accepted flavor becomes a proposal again while nothing refers to it (``references``). Raises Forbidden; Refused
+    (wrong_phase) for that and for what comes too late; Invalid for an invalid name and for CPU and memory that its
     nodes or GPUs do not have.
     """
-    after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
-    if not after:
-        return flavor
-    check_shares(flavor, after)
-    check_gpu_memory(flavor, after)
-    cluster = flavor.cluster_id
+    access.require(actor, ACTION, None)
     with transaction.atomic():
+        flavor = lock(flavor)
+        after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
+        if not after:
+            return flavor
+        check_shares(flavor, after)
+        check_gpu_memory(flavor, after)
+        cluster = flavor.cluster_id
         if after.get("accepted") is False:
             _require_unused(flavor)
         before = {name: getattr(flavor, name) for name in after}
@@ -41,7 +48,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
         for name, value in after.items():
             setattr(flavor, name, value)
         flavor.save(update_fields=list(after))
-        audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
+        audit(actor.username, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
         workqueue.enqueue(
             targets.platform(cluster),
             targets.inventory(cluster),
@@ -111,7 +118,7 @@ def _rename(flavor: Flavor, name: str) -> None:
         row.save(update_fields=["key"])
 
 
-def accept_flavor(actor: str, flavor: Flavor) -> Flavor:
+def accept_flavor(actor: Actor, flavor: Flavor) -> Flavor:
     """Offer a discovered flavor: from now on Kueue has it, and limits on it count."""
     return configure_flavor(actor, flavor, {"accepted": True})
 
@@ -120,31 +127,51 @@ def _live_projects(cluster: str) -> Iterable[str]:
     return Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
 
 
-def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
+def uses_of_flavor(actor: Actor, flavor: Flavor) -> list[str]:
+    """Return what keeps an accepted flavor from becoming a proposal again. Raises Forbidden."""
+    access.require(actor, ACTION, None)
+    return references.to_flavor(flavor)
+
+
+def hide_offering(actor: Actor, offering: Offering, *, hidden: bool, lock: RowLock[Offering] = unlocked) -> Offering:
     """Hide an offering from the catalog, or show it again; what is held of it stays held, and past hours are rated as
-    it was then.
+    it was then. Raises Forbidden.
     """
-    if offering.hidden != hidden:
-        with transaction.atomic(), advisory_lock("catalog", offering.flavor.cluster_id):
+    access.require(actor, ACTION, None)
+    with transaction.atomic():
+        offering = lock(offering)
+        if offering.hidden == hidden:
+            return offering
+        with advisory_lock("catalog", offering.flavor.cluster_id):
             versions.record([offering.flavor])
             offering.hidden = hidden
             offering.save(update_fields=["hidden"])
             versions.record([offering.flavor])
-            audit(actor, "offering.hide", offering.key, before={"hidden": not hidden}, after={"hidden": hidden})
+            before, after = {"hidden": not hidden}, {"hidden": hidden}
+            audit(actor.username, "offering.hide", offering.key, before=before, after=after)
     return offering
 
 
-def save_preset(actor: str, preset: Preset) -> Preset:
-    """Save a preset that operators added or changed. Raises Refused for a name that is taken."""
-    before = Preset.objects.filter(pk=preset.pk).first()
+def save_preset(actor: Actor, preset: Preset, changes: Mapping[str, Any], lock: RowLock[Preset] = unlocked) -> Preset:
+    """Create the preset, or change it, and return it; without changes nothing is written.
+
+    Raises Forbidden; Refused for a name that is taken.
+    """
+    access.require(actor, ACTION, None)
     with transaction.atomic():
+        preset = lock(preset) if preset.pk else preset
+        if not changes:
+            return preset
+        before = _preset(preset) if preset.pk else None
+        for name, value in changes.items():
+            setattr(preset, name, value)
         try:
             with transaction.atomic():
                 preset.save()
         except IntegrityError as error:
             words = f"There is a preset {preset.name} already."
             raise Refused("name_taken", words, "Choose another name.") from error
-        audit(actor, "preset.set", preset.name, before=_preset(before) if before else None, after=_preset(preset))
+        audit(actor.username, "preset.set", preset.name, before=before, after=_preset(preset))
     return preset
 
 

@@ -15,7 +15,8 @@ from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.core.quotation import named
 from portal.tenants import access
-from portal.tenants.models import Team, User
+from portal.tenants.actors import Actor
+from portal.tenants.models import Team
 from quotas.costs import amounts, currencies
 from quotas.costs.models import Bill, SharedCost
 
@@ -32,13 +33,13 @@ def month_of(text: str, field: str = "month") -> date:
 
 
 def enter_bill(
-    user: User, cluster: str, month: date, amount: Decimal | str, currency: str = "", source: str = ""
+    actor: Actor, cluster: str, month: date, amount: Decimal | str, currency: str = "", source: str = ""
 ) -> Bill:
     """Enter the bill of a cluster for a month that has ended; another one for the same month replaces it.
 
     Raises Forbidden; Invalid for an unknown cluster, a month that has not ended, or another currency.
     """
-    access.require(user, "price.manage", None)
+    access.require(actor, "price.manage", None)
     with transaction.atomic(), advisory_lock("prices"):
         row = _cluster(cluster)
         if month >= clock.now().date().replace(day=1):
@@ -53,12 +54,12 @@ def enter_bill(
             recorded_at=clock.now(),
         )
         target = f"{cluster} {month:%Y-%m}"
-        audit(user.username, "bill.enter", target, before=audit_values(known), after=audit_values(bill))
+        audit(actor.username, "bill.enter", target, before=audit_values(known), after=audit_values(bill))
     return bill
 
 
 def set_shared_cost(
-    user: User,
+    actor: Actor,
     name: str,
     month: date,
     amount: Decimal | str,
@@ -74,7 +75,7 @@ def set_shared_cost(
     It is split evenly between ``teams``, by default all that there are now, or by what GPUs cost. Raises Forbidden,
     Invalid and Refused.
     """
-    access.require(user, "price.manage", None)
+    access.require(actor, "price.manage", None)
     with transaction.atomic(), advisory_lock("prices"):
         if not name.strip() or len(name) > MAX_NAME:
             raise Invalid({"name": [f"Give a name with at most {MAX_NAME} characters."]})
@@ -98,7 +99,7 @@ def set_shared_cost(
             raise Invalid({"month": ["A fixed cost cannot change what was charged. Give this month or a later one."]})
         row = known or SharedCost.objects.create(name=name, month=month, source=source, **values)
         if not known:
-            audit(user.username, "shared_cost.set", name, before=audit_values(before), after=audit_values(row))
+            audit(actor.username, "shared_cost.set", name, before=audit_values(before), after=audit_values(row))
     return row
 
 

@@ -1,4 +1,4 @@
-"""Write operations on what nodes cost the platform, and by which term they are paid.
+"""Write operations on what nodes cost the platform, and by which term they are paid, for operators.
 
 Costs and terms never change what they were used for: they begin now or later, unless nothing was stated for that time.
 """
@@ -16,14 +16,17 @@ from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
+from portal.tenants import access
+from portal.tenants.actors import Actor
 from quotas.catalog.models import Flavor, Node
-from quotas.costs import currencies
+from quotas.costs import currencies, subjects
 from quotas.costs.amounts import amount
 from quotas.costs.models import NodeCost, NodeTerm
 from quotas.costs.node_split import PRESETS, Weights
 from quotas.costs.node_terms import Term
 from quotas.metering import dirty_hours
 
+ACTION = "price.manage"
 WEIGHTS = ("cpu_weight", "memory_gib_weight", "gpu_weight")
 
 
@@ -53,6 +56,23 @@ class CostSubject:
         return f"{self.flavor} {self.term}" if self.flavor else f"node {self.node}"
 
 
+def subject_named(actor: Actor, flavor: str = "", term: str = "", cluster: str = "", node: str = "") -> CostSubject:
+    """Return what a cost is of: a flavor and term, or a node of a cluster. Raises Forbidden and Invalid."""
+    access.require(actor, ACTION, None)
+    return CostSubject(
+        subjects.flavor_named(flavor) if flavor else None,
+        _term(term) if term else None,
+        subjects.node_named(cluster, node) if node else None,
+    )
+
+
+def _term(name: str) -> Term:
+    try:
+        return Term(name)
+    except ValueError as error:
+        raise Invalid({"term": [f"Use one of {', '.join(Term)}."]}) from error
+
+
 def weights(split: str) -> Weights:
     """Return the weights of a preset, or of three numbers: CPU, GiB, GPU, such as ``0.9:0.1:9``."""
     if split in PRESETS:
@@ -68,32 +88,36 @@ def weights(split: str) -> Weights:
 
 
 def set_node_cost(
-    actor: str,
+    actor: Actor,
     subject: CostSubject,
     per_hour: Decimal | str,
-    per: NodeCost.Per,
-    split: Weights | None = None,
+    per: str,
+    split: str = "",
     currency: str = "",
     valid_from: datetime | None = None,
     source: str = "",
 ) -> NodeCost:
-    """Set what an hour costs from ``valid_from`` (default: now) on, of a GPU or of a node, which is then split by the
-    weights (default: all to its GPUs). The same cost set twice is one row.
+    """Set what an hour costs from ``valid_from`` (default: now) on, of a GPU or of a node, which is then split by
+    `weights` (default: all to its GPUs). The same cost set twice is one row. Raises Forbidden, Invalid and Refused.
     """
+    access.require(actor, ACTION, None)
+    if per not in NodeCost.Per.values:
+        raise Invalid({"per": [f"Use one of {', '.join(NodeCost.Per.values)}."]})
+    by = weights(split) if split else None
     with transaction.atomic(), advisory_lock("prices"):
         now = clock.now()
         begins = valid_from or now
-        values = check_node_cost(subject, per_hour, per, split, currency, begins, now)
+        values = _checked_node_cost(subject, per_hour, NodeCost.Per(per), by, currency, begins, now)
         row, created = NodeCost.objects.get_or_create(
             **subject.columns, valid_from=begins, defaults={**values, "source": source}
         )
         if created:
             dirty_hours.mark_all(begins, cluster=subject.cluster)
-            audit(actor, "node_cost.set", str(subject), after=audit_values(row))
+            audit(actor.username, "node_cost.set", str(subject), after=audit_values(row))
     return row
 
 
-def check_node_cost(
+def _checked_node_cost(
     subject: CostSubject,
     per_hour: Decimal | str,
     per: NodeCost.Per,
@@ -124,20 +148,25 @@ def check_node_cost(
     return values
 
 
-def set_node_term(actor: str, node: Node, term: Term, valid_from: datetime | None = None) -> NodeTerm:
-    """Say by which term a node is paid from ``valid_from`` (default: now) on, where its labels do not."""
+def set_node_term(actor: Actor, cluster: str, node: str, term: str, valid_from: datetime | None = None) -> NodeTerm:
+    """Say by which term a node is paid from ``valid_from`` (default: now) on, where its labels do not.
+
+    Raises Forbidden, Invalid and Refused.
+    """
+    access.require(actor, ACTION, None)
+    of, paid_by = subjects.node_named(cluster, node), _term(term)
     with transaction.atomic(), advisory_lock("prices"):
         now = clock.now()
         begins = valid_from or now
-        check_node_term(node, term, begins, now)
-        row, created = NodeTerm.objects.get_or_create(node=node, valid_from=begins, defaults={"term": term})
+        _check_node_term(of, paid_by, begins, now)
+        row, created = NodeTerm.objects.get_or_create(node=of, valid_from=begins, defaults={"term": paid_by})
         if created:
-            dirty_hours.mark_all(begins, cluster=node.cluster_id)
-            audit(actor, "node_term.set", node.name, after=audit_term(row))
+            dirty_hours.mark_all(begins, cluster=cluster)
+            audit(actor.username, "node_term.set", node, after=audit_term(row))
     return row
 
 
-def check_node_term(node: Node, term: Term, begins: datetime, now: datetime) -> None:
+def _check_node_term(node: Node, term: Term, begins: datetime, now: datetime) -> None:
     """Raise Invalid or Refused if a node cannot have this term from then on, saying what is possible."""
     known = NodeTerm.objects.filter(node=node, valid_from=begins).first()
     if known and known.term != term:

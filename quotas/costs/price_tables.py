@@ -25,7 +25,7 @@ from portal.core.errors import Invalid, Problem
 from portal.core.quotation import quoted
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import capacity_services, pricing
+from quotas.costs import capacity_services, services
 from quotas.costs.models import NodeCost, NodeTerm, Price
 from quotas.costs.node_split import PRESETS, Weights
 
@@ -141,17 +141,17 @@ def _set(user: User, row: Mapping[str, str]) -> Price | NodeCost | NodeTerm:
         raise Invalid({"source": [f"Give at most {MAX_SOURCE} characters."]})
     common = row["currency"], begins, row["source"]
     if row["kind"] == "price" and row["per"] in ("", "slice") and "/" in of:
-        return pricing.set_slice_price(user, of, row["amount"] or None, *common)
+        return services.set_slice_price(user, of, row["amount"] or None, *common)
     if row["kind"] == "price" and row["per"] in ("", "gpu"):
-        return pricing.set_price(user, of, row["amount"], *common)
+        return services.set_price(user, of, row["amount"], *common)
     if row["kind"] == "cost":
         cluster, _, node = of.partition("/")
         is_node = bool(node)
-        subject = pricing.subject_named(user, "" if is_node else of, row["term"], cluster, node)
-        return pricing.set_node_cost(user, subject, row["amount"], row["per"] or "gpu", row["split"], *common)
+        subject = capacity_services.subject_named(user, "" if is_node else of, row["term"], cluster, node)
+        return capacity_services.set_node_cost(user, subject, row["amount"], row["per"] or "gpu", row["split"], *common)
     if row["kind"] == "term":
         cluster, _, node = of.partition("/")
-        return pricing.set_node_term(user, cluster, node, row["term"], begins)
+        return capacity_services.set_node_term(user, cluster, node, row["term"], begins)
     if row["kind"] in KINDS:
         raise Invalid({"per": ["A flavor's price is per gpu, an offering's per slice."]})
     raise Invalid({"kind": [f"Use one of {', '.join(KINDS)}."]})

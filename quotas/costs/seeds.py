@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
 from quotas.costs import services
 
@@ -20,5 +21,5 @@ def price() -> int:
     """Set prices for the demo's flavors without one; return how many."""
     unpriced = Flavor.objects.filter(name__in=PER_GPU_HOUR, prices=None)
     for flavor in unpriced:
-        services.set_price("system", flavor, PER_GPU_HOUR[flavor.name], CURRENCY, SINCE, "demo")
+        services.set_price(SYSTEM, flavor.name, PER_GPU_HOUR[flavor.name], CURRENCY, SINCE, "demo")
     return len(unpriced)

@@ -15,7 +15,7 @@ from portal.core import clock
 from portal.core.errors import NotVisible, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access
-from portal.tenants.models import User
+from portal.tenants.actors import Actor
 from quotas.costs import bills, capacity_services, services
 from quotas.costs.models import NodeCost, NodeTerm, Price, SharedCost
 
@@ -57,9 +57,9 @@ def subject(row: Dated) -> str:
     return f"node {row.node}" if row.node else f"{row.flavor} {row.term}"
 
 
-def to_withdraw(user: User, kind: str, id_: int) -> Dated:
+def to_withdraw(actor: Actor, kind: str, id_: int) -> Dated:
     """Return a scheduled row of a kind of `KINDS`. Raises Forbidden; NotVisible; Refused once it has begun."""
-    access.require(user, "price.manage", None)
+    access.require(actor, "price.manage", None)
     found = KINDS[kind]
     row = found.model._default_manager.filter(pk=id_).first()
     if row is None:
@@ -74,10 +74,10 @@ def to_withdraw(user: User, kind: str, id_: int) -> Dated:
     return row
 
 
-def withdraw(user: User, kind: str, id_: int) -> Dated:
+def withdraw(actor: Actor, kind: str, id_: int) -> Dated:
     """Delete a scheduled row and return it; what counts before it goes on. Raises as `to_withdraw`."""
     with transaction.atomic(), advisory_lock("prices"):
-        row = to_withdraw(user, kind, id_)
-        audit(user.username, KINDS[kind].action, subject(row), before=KINDS[kind].values(row))
+        row = to_withdraw(actor, kind, id_)
+        audit(actor.username, KINDS[kind].action, subject(row), before=KINDS[kind].values(row))
         KINDS[kind].model._default_manager.filter(pk=id_).delete()
     return row

@@ -1,44 +1,28 @@
+"""Django admin pages of limits, read-only, and of queue policies, which have no other page to change them."""
+
 from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import ForeignKey
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.urls import reverse
 
 from portal.core.admin import ReadOnlyAdmin
 from portal.core.errors import Invalid
 from quotas.limits import services
 from quotas.limits.models import Limit, LimitUse, QueuePolicy, QuotaChange, WeightChange
+from quotas.limits.projection import DEFAULT_POLICY, Policy
 
 
 @admin.register(Limit)
-class LimitAdmin(admin.ModelAdmin):
-    """Limits of departments and teams on a pool. Others are set on the page Limits, which counts what is held."""
-
-    fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.AMOUNTS)
+class LimitAdmin(ReadOnlyAdmin):
     list_display = ("holder_kind", "holder", "scope", "nominal", "borrowing", "lending", "units_used")
     list_filter = ("team", "department", "pool")
     list_select_related = ("department", "team", "project", "user", "pool", "offering", "flavor")
 
-    def get_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fields if obj else ("department", "team", "pool", *services.AMOUNTS)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fields[: -len(services.AMOUNTS)] if obj else ()
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().formfield_for_foreignkey(db_field, request, **kwargs, required=db_field.name == "pool")
-
-    def save_model(self, request: HttpRequest, obj: Limit, form: ModelForm, change: bool) -> None:
-        holder, scope = services.holder_and_scope(obj)
-        saved = services.set_limit(
-            request.user.get_username(), holder, scope, obj.nominal, borrowing=obj.borrowing, lending=obj.lending
-        )
-        obj.pk = saved.pk
+    def view_on_site(self, obj: Limit) -> str:
+        return reverse("limits")
 
 
 @admin.register(LimitUse)
@@ -56,13 +40,12 @@ class QueuePolicyForm(ModelForm):
         holder = values.get("team") or values.get("department") or self.instance.team or self.instance.department
         if self.errors or holder is None:
             return values
-        policy = {name: values[name] for name in services.POLICY}
+        policy = Policy(values["weight"], values["reclaim"], values["within"])
         try:
-            services.check_policy(holder, **policy)
+            services.check_policy(holder, policy)
         except Invalid as problem:
             raise ValidationError(problem.errors) from problem
-        default = QueuePolicy()
-        if self.instance.pk is None and policy == {name: getattr(default, name) for name in services.POLICY}:
+        if self.instance.pk is None and policy == DEFAULT_POLICY:
             raise ValidationError("These are the defaults, which apply without a policy.")
         return values
 
@@ -82,10 +65,8 @@ class QueuePolicyAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: QueuePolicy, form: ModelForm, change: bool) -> None:
         holder = obj.team or obj.department
         if holder is not None:
-            saved = services.set_policy(
-                request.user.get_username(), holder, weight=obj.weight, reclaim=obj.reclaim, within=obj.within
-            )
-            obj.pk = saved.pk
+            policy = Policy(obj.weight, obj.reclaim, obj.within)
+            obj.pk = services.set_policy(request.user, holder, vars(policy)).pk
 
 
 @admin.register(QuotaChange)

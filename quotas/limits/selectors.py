@@ -6,9 +6,11 @@ from functools import cache, cached_property
 
 from django.db.models import QuerySet
 
+from portal.core.errors import NotVisible
 from portal.core.query_templates import QueryTemplate, without_parameters
-from portal.core.reading import Batch, Columns, Compiled, Rows, read_tables
-from portal.tenants.models import Department, Team
+from portal.core.reading import Batch, Columns, Compiled, Rows, read_tables, relate
+from portal.tenants import access
+from portal.tenants.models import Department, Team, User
 from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
 from quotas.limits import names, projection
@@ -94,9 +96,7 @@ def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
     departments, teams, limits = (batch.add(part) for part in _parts())
 
     def snapshot() -> QuotaSnapshot:
-        department_of = {one.pk: one for one in departments()}
-        for team in teams():
-            team.department = department_of[team.department_id]
+        relate(teams(), department=departments())
         quotas = {
             (names.cluster_queue(team) if team else names.cohort(department), pool): Quota(*amounts)
             for department, team, pool, *amounts in limits()
@@ -115,6 +115,26 @@ def _parts() -> tuple[Compiled, ...]:
         without_parameters(Rows(Team.objects.order_by("slug"))),
         without_parameters(Columns(rows, columns)),
     )
+
+
+def visible_limits(user: User) -> QuerySet[Limit]:
+    """Return the limits on teams that the person sees, and on their departments, projects and members."""
+    rows = Limit.objects.select_related(
+        "department", "team__department", "project__team", "user", "pool", "offering", "flavor"
+    )
+    if access.sees_all(user):
+        return rows
+    teams = list(access.visible_teams(user))
+    departments = quota_snapshot().above(teams)
+    return rows.filter(team__in=teams) | rows.filter(project__team__in=teams) | rows.filter(department__in=departments)
+
+
+def visible_limit(user: User, id_: int) -> Limit:
+    """Return the limit. Raises NotVisible."""
+    row = visible_limits(user).filter(pk=id_).first()
+    if row is None:
+        raise NotVisible("The limit", hint="GET /limits lists those you see.")
+    return row
 
 
 def pools_with_quota(team: Team) -> set[int]:

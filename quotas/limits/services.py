@@ -1,7 +1,11 @@
-"""Write operations on limits and queue policies. `allocations.limits.services` checks permission."""
+"""Write operations on limits and queue policies.
 
-from collections.abc import Iterable
-from decimal import Decimal
+Operators set those of departments and teams, leads those of projects and members. A limit that the portal counts starts
+with what its holder has: `allocations.limits.services` sets it with that.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -9,36 +13,60 @@ from django.db import transaction
 
 from portal.audit.entries import audit
 from portal.core.errors import Invalid
-from portal.core.locks import advisory_lock
-from portal.tenants.models import Department, Membership, Project, Team
+from portal.core.locks import RowLock, advisory_lock, unlocked
+from portal.tenants import access
+from portal.tenants.actors import Actor
+from portal.tenants.models import Department, Membership, Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Flavor, Offering, Pool
-from quotas.limits import counting, history
+from quotas.limits import counting, history, selectors
 from quotas.limits.models import FRACTION_BASE, MAX_UNITS, Limit, LimitUse, QueuePolicy, Reclaim, Within
+from quotas.limits.projection import DEFAULT_POLICY, Policy
 from quotas.limits.tree import Quota
 
 Holder = Department | Team | Project | Membership
 Scope = Pool | Offering | Flavor | None
+Uses = Iterable[tuple[UUID, counting.ResourceDemand]]
+"""Demands of allocations, by their ids."""
 AMOUNTS = ("nominal", "borrowing", "lending")
-POLICY = ("weight", "reclaim", "within")
+
+
+def require(actor: Actor, holder: Holder) -> None:
+    """Raise Forbidden or NotVisible unless the actor may set limits on the holder."""
+    match holder:
+        case Department():
+            access.require(actor, "limit.manage", None)
+        case Team():
+            access.require(actor, "limit.manage", holder)
+        case Project() | Membership():
+            access.require(actor, "limit.share", holder.team)
+
+
+def get_to_change(user: User, id_: int) -> Limit:
+    """Return the limit if the person may change it. Raises NotVisible, Forbidden."""
+    row = selectors.visible_limit(user, id_)
+    require(user, holder_and_scope(row)[0])
+    return row
 
 
 def set_limit(
-    actor: str,
+    actor: Actor,
     holder: Holder,
     scope: Scope,
     nominal: int,
     *,
     borrowing: int | None = 0,
     lending: int | None = None,
-    uses: Iterable[tuple[UUID, counting.ResourceDemand]] = (),
+    uses: Callable[[], Uses] = tuple,
 ) -> Limit:
     """Set what `holder` may have of `scope` (None: of all GPUs) at once to `nominal` units; the cluster follows.
 
-    Lowering it below what is held ends nothing: what is held stays, and nothing more is granted. `uses` are the demands
-    of the holder's allocations, with which a new counted limit starts. Raises Invalid.
+    Nothing that is held ends, even beyond the new limit, but nothing more is granted. Of quota that Kueue enforces,
+    what is borrowed then may be reclaimed, after a grace period, for the team that owns it. `uses` returns the demands
+    of the holder's allocations, with which a new counted limit starts. Raises NotVisible, Forbidden, Invalid.
     """
+    require(actor, holder)
     row = Limit(**holder_fields(holder), **scope_fields(scope), nominal=nominal, borrowing=borrowing, lending=lending)
     check_amounts(row)
     with transaction.atomic(), advisory_lock("limits"):
@@ -51,7 +79,7 @@ def set_limit(
             row.allowance = nominal * FRACTION_BASE
             row.save()
             if not row.is_enforced_by_kueue:
-                counting.recount(row, uses)
+                counting.recount(row, uses())
         else:
             for name in AMOUNTS:
                 setattr(known, name, getattr(row, name))
@@ -60,19 +88,24 @@ def set_limit(
             row = known
         team, project = audit_scope(holder)
         target = f"{row.holder}/{row.scope}"
-        audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
+        audit(actor.username, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.is_enforced_by_kueue:
             history.record_quota(row, Quota(row.nominal, row.borrowing, row.lending))
             _enqueue_followers(row)
     return row
 
 
-def remove_limit(actor: str, limit: Limit) -> None:
-    """Remove a limit: of a Kueue quota the holder has nothing left; a counted limit no longer bounds."""
-    team, project = audit_scope(holder_and_scope(limit)[0])
+def remove_limit(actor: Actor, limit: Limit) -> None:
+    """Remove a limit: of a Kueue quota the holder has nothing left; a counted limit no longer bounds.
+
+    Raises NotVisible, Forbidden.
+    """
+    holder = holder_and_scope(limit)[0]
+    require(actor, holder)
+    team, project = audit_scope(holder)
     with transaction.atomic(), advisory_lock("limits"):
         audit(
-            actor,
+            actor.username,
             "limit.remove",
             f"{limit.holder}/{limit.scope}",
             team=team,
@@ -99,52 +132,48 @@ def _enqueue_followers(limit: Limit) -> None:
 
 
 def set_policy(
-    actor: str,
-    holder: Department | Team,
-    *,
-    weight: Decimal = Decimal(1),
-    reclaim: str = Reclaim.ANY,
-    within: str = Within.NEVER,
+    actor: Actor, holder: Department | Team, changes: Mapping[str, Any], lock: RowLock[Policy] = unlocked
 ) -> QueuePolicy:
-    """Set how `holder` shares and preempts. Nothing is written if that is so, as by default: then the row has no id.
-    Raises Invalid.
+    """Set how `holder` shares and preempts: the fields of a Policy that are in `changes`. Nothing is written if that is
+    so, as by default: then the row has no id. Raises NotVisible, Forbidden, Invalid.
     """
-    check_policy(holder, weight=weight, reclaim=reclaim, within=within)
-    values: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
+    require(actor, holder)
     with transaction.atomic(), advisory_lock("limits"):
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
         row = known or QueuePolicy(**holder_fields(holder))
-        current = {name: getattr(row, name) for name in values}
-        if values == current:
+        current = lock(Policy(row.weight, row.reclaim, row.within) if known else DEFAULT_POLICY)
+        policy = replace(current, **changes)
+        check_policy(holder, policy)
+        if policy == current:
             return row
-        for name, value in values.items():
+        for name, value in changes.items():
             setattr(row, name, value)
         row.save()
-        if weight != current["weight"]:
+        if policy.weight != current.weight:
             history.record_weight(row)
         audit(
-            actor,
+            actor.username,
             "queue_policy.set",
             holder.slug,
             team=audit_scope(holder)[0],
-            before={name: str(value) for name, value in current.items()} if known else None,
-            after={name: str(value) for name, value in values.items()},
+            before={name: str(value) for name, value in vars(current).items()} if known else None,
+            after={name: str(value) for name, value in vars(policy).items()},
         )
         workqueue.enqueue(*targets.platforms())
     return row
 
 
-def check_policy(holder: Department | Team, *, weight: Decimal, reclaim: str, within: str) -> None:
+def check_policy(holder: Department | Team, policy: Policy) -> None:
     """Raise Invalid unless `holder` may share and preempt so."""
-    errors = {}
+    errors, weight = {}, policy.weight
     if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
         errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
-    if reclaim not in Reclaim.values:
+    if policy.reclaim not in Reclaim.values:
         errors["reclaim"] = [f"Use one of {', '.join(Reclaim.values)}."]
-    if within not in Within.values:
+    if policy.within not in Within.values:
         errors["within"] = [f"Use one of {', '.join(Within.values)}."]
     if isinstance(holder, Department):  # a Cohort of Kueue has no preemption policy, its queues have
-        for name, value, only in (("reclaim", reclaim, Reclaim.ANY), ("within", within, Within.NEVER)):
+        for name, value, only in (("reclaim", policy.reclaim, Reclaim.ANY), ("within", policy.within, Within.NEVER)):
             if name not in errors and value != only:
                 errors[name] = [f"A department has a weight alone; set {name} for its teams."]
     if errors:

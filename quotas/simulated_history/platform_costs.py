@@ -9,7 +9,7 @@ from functools import partial
 
 from portal.core import clock
 from portal.tenants.models import PlatformRole, User
-from quotas.costs import bills, currencies, previews, pricing
+from quotas.costs import bills, capacity_services, currencies, previews
 from quotas.costs.calendar import months_later
 from quotas.costs.models import NodeCost, SharedCost
 from quotas.costs.node_terms import Term
@@ -34,10 +34,10 @@ def set_costs(drawn: History) -> None:
         return
     currency, first = currencies.of_portal() or "", drawn.prices[0]
     with clock.frozen(drawn.start):
-        subject = pricing.subject_named(user, first.flavor, Term.ON_DEMAND)
+        subject = capacity_services.subject_named(user, first.flavor, Term.ON_DEMAND)
         amount = max(one.price.per_gpu_hour for one in drawn.prices) * NODE_SHARE
         per = NodeCost.Per.GPU
-        pricing.set_node_cost(user, subject, amount.quantize(CENT), per, "", currency, drawn.start, SOURCE)
+        capacity_services.set_node_cost(user, subject, amount.quantize(CENT), per, "", currency, drawn.start, SOURCE)
         name, fixed = NETWORK
         split = SharedCost.Split.WEIGHTED
         bills.set_shared_cost(user, name, months[0], fixed, split, currency=currency, source=SOURCE)

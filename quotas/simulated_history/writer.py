@@ -7,6 +7,7 @@ from django.db import transaction
 
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import versions
 from quotas.catalog.models import Flavor, FlavorVersion
 from quotas.costs import node_intervals, rollups, services
@@ -20,7 +21,6 @@ from quotas.simulated_history.model import History, World
 
 SEED = 17
 SOURCE = "simulated"
-ACTOR = "system"
 
 
 def write(cluster: str, days: int, seed: int = SEED) -> History | None:
@@ -97,5 +97,5 @@ def _set_prices(drawn: History) -> None:
     """Set the prices as an operator would have at the time."""
     for change in drawn.prices:
         with clock.frozen(change.at):
-            flavor, price = Flavor.objects.get(name=change.flavor), change.price
-            services.set_price(ACTOR, flavor, price.per_gpu_hour, price.currency, change.at, SOURCE)
+            price = change.price
+            services.set_price(SYSTEM, change.flavor, price.per_gpu_hour, price.currency, change.at, SOURCE)

@@ -18,6 +18,7 @@ from rest_framework.test import APIClient
 from portal.cli import waiting
 from portal.cli.main import cli
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from tests.support.fleet import fleet
 from tests.support.people import client
@@ -46,7 +47,7 @@ def signed_in(
     tmp_path: Path,
 ) -> str:
     """Put the member's token and the address of the live server into the environment; return the address."""
-    _, secret = tenants.issue_token(member, "cli", ["read", "request"], timedelta(days=1))
+    _, secret = tenants.issue_token(SYSTEM, member, "cli", ["read", "request"], timedelta(days=1))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("GPU_PORTAL_URL", live_server.url)
     monkeypatch.setenv("GPU_PORTAL_TOKEN", secret)

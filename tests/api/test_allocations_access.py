@@ -5,6 +5,7 @@ import pytest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from tests.support.fleet import allocate, fleet
 from tests.support.people import client, person
 
@@ -46,7 +47,7 @@ def test_another_teams_project_cannot_be_asked_in(row, other_team):
 
 
 def test_lists_show_own_teams_only(row, other_team):
-    elsewhere = tenants.create_project(other_team, "language-train", "Language training")
+    elsewhere = tenants.create_project(SYSTEM, other_team, "language-train", "Language training")
     theirs = person(other_team)
     allocate(theirs, elsewhere)
     assert [found["id"] for found in client(theirs).get(URL).json()["results"]] != [str(row.pk)]

@@ -5,6 +5,7 @@ from allocations.models import Allocation
 from allocations.reconcile.metering.ledger import key
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.metering import services as metering
 from tests.support.fleet import allocate
 from tests.support.people import person
@@ -31,7 +32,7 @@ def test_the_newest_come_first_page_by_page(api, member, project):
 
 
 def test_filters_keep_what_they_name(api, member, project, team):
-    other = tenants.create_project(team, "vision-dev", "Vision development")
+    other = tenants.create_project(SYSTEM, team, "vision-dev", "Vision development")
     lead = person(team, "lead")
     allocate(member, project, name="a")
     allocate(lead, project, "h100/whole", name="b")

@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 
 from portal.http import counters, person_limits
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from tests.support.pages import browser_of
 from tests.support.people import client, person
 
@@ -57,7 +58,7 @@ def test_who_is_signed_in_at_the_same_address_is_answered(exhausted, team):
     browser = browser_of(member)
     browser.defaults["REMOTE_ADDR"] = exhausted
     assert browser.get("/").status_code == 200
-    _, token = services.issue_token(member, "ci", ["read"], timedelta(days=1))
+    _, token = services.issue_token(SYSTEM, member, "ci", ["read"], timedelta(days=1))
     rest = APIClient(REMOTE_ADDR=exhausted)
     assert rest.get("/api/v1/me", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
@@ -87,7 +88,7 @@ def spent(name):
 
 def test_what_a_stranger_takes_counts_for_the_address_and_a_right_password_for_its_owner(team, monkeypatch):
     member, address = person(team), next(addresses)
-    services.set_password(member, "a long enough secret")
+    services.set_password(SYSTEM, member, "a long enough secret")
     ticks = count(0, 0.1)
     monkeypatch.setattr("portal.http.person_limits.time.thread_time", lambda: next(ticks))
     Client(REMOTE_ADDR=address).get("/login")

@@ -8,6 +8,7 @@ from allocations.models import Allocation
 from allocations.requests import bulk_release
 from portal.core.models import AuditEntry
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from tests.support.fleet import allocate
 from tests.support.people import client, person
 
@@ -55,7 +56,7 @@ def test_filters_release_what_the_caller_may_release_and_leave_the_rest(api, mem
 
 
 def test_each_filter_narrows(api, member, team, project):
-    tenants.create_project(team, "vision-dev", "Dev")
+    tenants.create_project(SYSTEM, team, "vision-dev", "Dev")
     for name in ("a", "b"):
         allocate(member, project, name=name)
     assert results(release(api, mine=True, project=["vision-dev"])) == []

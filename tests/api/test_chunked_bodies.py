@@ -14,6 +14,7 @@ from django.conf import settings
 from django.test import Client
 
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope
 from tests.support.people import person
 from tests.support.web_process import web_process
@@ -31,7 +32,7 @@ def server(django_db_setup: None) -> Iterator[int]:
 
 @pytest.fixture
 def headers(team) -> dict[str, str]:
-    _, secret = services.issue_token(person(team, "lead"), "test", Scope.values, timedelta(days=1))
+    _, secret = services.issue_token(SYSTEM, person(team, "lead"), "test", Scope.values, timedelta(days=1))
     return {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "If-Match": "*"}
 
 

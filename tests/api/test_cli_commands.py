@@ -7,7 +7,9 @@ import pytest
 from django.db import transaction
 
 from allocations.models import Allocation
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from tests.support.cluster.waiting import eventually
 from tests.support.fleet import allocate
 from tests.support.pages import ended
@@ -74,8 +76,8 @@ def test_events_that_are_watched_by_a_template_are_a_line_each(run, member, proj
 
 
 def test_the_default_project_chooses_its_teams_queue(run, member, other_team, monkeypatch):
-    tenants.add_member(other_team, member, "member")
-    tenants.create_project(other_team, "language-chat", "Chat")
+    members.add(SYSTEM, other_team, member.username, "member")
+    tenants.create_project(SYSTEM, other_team, "language-chat", "Chat")
     assert "several teams" in run("queue").stderr
     monkeypatch.setenv("GPU_PORTAL_PROJECT", "language-chat")
     assert run("queue", "-o", "jsonpath={.team}").stdout == "language"
@@ -90,7 +92,7 @@ def test_the_default_projects_team_is_counted_for_in_offerings(run, member, proj
 
 
 def test_of_jobs_with_one_name_the_default_projects_is_meant(run, team, project, monkeypatch):
-    other = tenants.create_project(team, "vision-dev", "Vision development")
+    other = tenants.create_project(SYSTEM, team, "vision-dev", "Vision development")
     job("train", project.namespace)
     here = job("train", other.namespace)
     assert "Several are named train" in run("jobs", "train").stderr

@@ -13,6 +13,7 @@ from allocations.models import Allocation
 from portal.cli import config
 from portal.cli.main import cli
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from tests.support.fleet import allocate
 from tests.support.pages import ended
 from tests.support.queued import job
@@ -64,7 +65,7 @@ def test_what_o_name_prints_every_command_takes(run):
 
 
 def test_a_name_means_the_one_that_is_alive_then_that_of_the_default_project(run, team, member, project, monkeypatch):
-    other = tenants.create_project(team, "vision-dev", "Vision development")
+    other = tenants.create_project(SYSTEM, team, "vision-dev", "Vision development")
     elsewhere, here = allocate(member, other, name="train"), allocate(member, project, name="train")
     ambiguous = run("show", "train", "-o", "json")
     assert (ambiguous.exit_code, json.loads(ambiguous.stderr)["reason"]) == (1, "ambiguous")

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from portal.core import clock
-from quotas.catalog.models import Flavor
+from portal.tenants.actors import SYSTEM
 from quotas.costs import rollups, services
 from quotas.metering.units import FoundUnit
 from tests.support.capacity import GPUS, RESOURCES, hold_gpu, record, use_gpu_without_allocation
@@ -227,7 +227,7 @@ def test_what_runs_has_the_cost_at_its_end_by_the_prices_that_are_known(member, 
         row = allocate(member, project, ends_at=hour(14).isoformat())
     used(hour(8), hour(9), 1, row.pk)
     used(hour(9), None, 2, row.pk)
-    services.set_price("operator", Flavor.objects.get(name="l40s"), "2", "EUR", hour(12), "test")
+    services.set_price(SYSTEM, "l40s", "2", "EUR", hour(12), "test")
     body = client(member).get(f"{ALLOCATIONS}/{row.pk}").json()
     assert (body["cost"], body["ends_at"]) == ("3.3000", "2026-11-02T14:00:00Z")
     assert body["cost_at_end"] == "15.7000"  # 7 GPU-hours at 1.10, 4 at 2

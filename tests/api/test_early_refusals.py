@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 
 from portal.http import counters, early_refusals, person_limits
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope
 from tests.support.pages import browser_of
 from tests.support.people import client, person
@@ -80,7 +81,7 @@ def test_the_first_pages_of_who_does_not_wait_take_only_session_and_person(busy,
 
 
 def test_who_writes_the_same_token_in_other_ways_is_still_the_same(busy):
-    _, token = services.issue_token(busy, "test", [Scope.READ], timedelta(days=1))
+    _, token = services.issue_token(SYSTEM, busy, "test", [Scope.READ], timedelta(days=1))
     rest = APIClient()
     counted(lambda: rest.get("/api/v1/me", HTTP_AUTHORIZATION=f"Bearer {token}"))
     for header in (f"bearer {token}", f"Bearer  {token} "):

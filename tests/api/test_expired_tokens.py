@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 
 from portal.core import clock
 from portal.tenants import services, tokens
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import ApiToken, User
 from tests.support.people import client, person
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def expired(user: User) -> str:
     """Return a token of the person that expired an hour ago."""
     with clock.frozen(clock.now() - timedelta(hours=2)):
-        _, secret = services.issue_token(user, "old", ["read"], timedelta(hours=1))
+        _, secret = services.issue_token(SYSTEM, user, "old", ["read"], timedelta(hours=1))
     return secret
 
 
@@ -50,8 +51,8 @@ def test_the_list_and_the_page_say_what_became_of_each_token():
     user = person()
     api = client(user)
     expired(user)
-    row, _ = services.issue_token(user, "lost", ["read"], timedelta(days=1))
-    services.revoke_token(user, row.pk, actor=user.username)
+    row, _ = services.issue_token(SYSTEM, user, "lost", ["read"], timedelta(days=1))
+    services.revoke_token(user, user, row.pk)
     listed = {found["name"]: found["state"] for found in api.get("/api/v1/tokens").json()["results"]}
     assert listed == {"test": "valid", "old": "expired", "lost": "revoked"}
     browser = Client()

@@ -12,6 +12,7 @@ from django.core.management import call_command
 
 from allocations.models import Allocation
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from tests.support.fleet import fleet
 from tests.support.people import person
@@ -42,7 +43,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def token(user: User) -> str:
-    return tenants.issue_token(user, "program", ["read", "request", "approve"], timedelta(days=1))[1]
+    return tenants.issue_token(SYSTEM, user, "program", ["read", "request", "approve"], timedelta(days=1))[1]
 
 
 def test_the_types_of_the_client_hold_strictly(generated):

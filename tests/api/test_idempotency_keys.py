@@ -12,7 +12,8 @@ from allocations.models import Allocation
 from portal.core.locks import lock_id
 from portal.core.models import IdempotentReply
 from portal.http.idempotency import digest_of
-from portal.tenants import services
+from portal.tenants import members
+from portal.tenants.actors import SYSTEM
 from tests.support.people import client, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleet_of_two_teams")]
@@ -84,10 +85,10 @@ def test_who_lost_the_role_in_a_team_does_not_get_the_answer_again(role, status,
     made = post(rest, MINIMAL)
     extended = post(rest, {"hours": 1}, f"{URL}/{made.json()['id']}/extend")
     assert (made.status_code, extended.status_code) == (201, 200)
-    services.add_member(team, user, role) if role else services.remove_member(team, user)
+    members.add(SYSTEM, team, user.username, role) if role else members.remove(SYSTEM, team, user.username)
     assert post(rest, MINIMAL).status_code == status
     assert post(rest, {"hours": 1}, f"{URL}/{made.json()['id']}/extend").status_code == status
-    services.add_member(team, user, "member")
+    members.add(SYSTEM, team, user.username, "member")
     assert post(rest, MINIMAL)["Idempotent-Replayed"] == "true"
 
 

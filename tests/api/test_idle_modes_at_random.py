@@ -14,13 +14,13 @@ import pytest
 from rest_framework.test import APIClient
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
 from quotas.costs import bills, capacity_services, rollups, services
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.cost_rows import COLUMNS
 from quotas.costs.idle_views import IdleBy, IdleSplit
 from quotas.costs.models import NodeCost
-from quotas.costs.node_split import AWS
 from quotas.costs.node_terms import Term
 from quotas.metering.units import FoundUnit
 from tests.support.capacity import GPUS, RESOURCES, hold_gpu, record, use_gpu_without_allocation
@@ -61,10 +61,10 @@ def some_ledger(random: Random) -> Prices:
     with clock.frozen(hour(0)):
         for name, minute in product(prices, random.sample(range(1, LENGTH), 2)):
             amount = f"{random.random() * 5:.6f}"
-            services.set_price("operator", Flavor.objects.get(name=name), amount, "EUR", at(minute))
+            services.set_price(SYSTEM, name, amount, "EUR", at(minute))
             prices[name].append((at(minute), Fraction(amount)))
         subject = CostSubject(Flavor.objects.get(name="l40s"), Term.ON_DEMAND)
-        capacity_services.set_node_cost("operator", subject, "9.7", NodeCost.Per.NODE, AWS, "EUR", hour(0))
+        capacity_services.set_node_cost(SYSTEM, subject, "9.7", NodeCost.Per.NODE, "aws", "EUR", hour(0))
         operator = person(platform_role="operator")
         bills.set_shared_cost(operator, "network", date(2026, 11, 1), "720", "weighted")
         bills.set_shared_cost(operator, "support", date(2026, 11, 1), "310", "even")

@@ -8,6 +8,7 @@ from django.test import Client
 
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import rollups
@@ -31,7 +32,7 @@ def at_ten() -> Iterator[None]:
 
 @pytest.fixture
 def third_team(team: Team) -> Team:
-    return tenants.create_team(team.department, "speech", "Speech")
+    return tenants.create_team(SYSTEM, team.department, "speech", "Speech")
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def member(team: Team, other_team: Team, third_team: Team) -> User:
 def set_quota(holder: Any, nominal: int, **bounds: Any) -> None:
     with clock.frozen(hour(-1)):
         pool = Pool.objects.get(key="l40s/gpu")
-        limits.set_limit("operator", holder, pool, nominal, **{"borrowing": 5, **bounds})
+        limits.set_limit(SYSTEM, holder, pool, nominal, **{"borrowing": 5, **bounds})
 
 
 def get(user: User, query: str = "", start: float = 0, end: float = 10) -> Any:

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from allocations.models import LeaseExcess, MirrorObject
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.metering import services as metering
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
@@ -217,9 +218,9 @@ def test_what_waits_in_other_teams_is_a_number_and_no_name(member, other_team, p
 
 def test_what_waits_anywhere_in_the_tree_of_departments_may_want_what_is_lent(member, team):
     """A team below the same top department counts, one elsewhere does not."""
-    below = tenants.create_department("robotics", "Robotics", parent=team.department)
-    tenants.create_team(below, "arms", "Arms")
-    tenants.create_team(tenants.create_department("sales", "Sales"), "leads", "Leads")
+    below = tenants.create_department(SYSTEM, "robotics", "Robotics", parent=team.department)
+    tenants.create_team(SYSTEM, below, "arms", "Arms")
+    tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "sales", "Sales"), "leads", "Leads")
     for name in ("team-arms", "team-leads"):
         seen = {"uid": name, "resource_version": 1, "facts": {"pending": 2}, "seen_at": clock.now()}
         MirrorObject.objects.create(cluster_id=LOCAL, kind="ClusterQueue", name=name, **seen)

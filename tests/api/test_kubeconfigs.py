@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 from portal.cli.main import cli
 from portal.core.clock import now
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project
 from tests.support.given_tokens import give_tokens
 from tests.support.people import client, person
@@ -59,7 +60,7 @@ def test_no_cache_keeps_a_credential(team, project, monkeypatch):
 
 def client_until(user, left):
     """Return a client whose token of the portal ends after ``left``."""
-    _, secret = services.issue_token(user, "short", ["read", "request"], left)
+    _, secret = services.issue_token(SYSTEM, user, "short", ["read", "request"], left)
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     return api

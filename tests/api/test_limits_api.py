@@ -9,6 +9,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole, Project, Team, User
 from quotas.limits.models import Limit, LimitUse
 from tests.support.fleet import allocate, fleet
@@ -210,7 +211,7 @@ def test_a_limit_taken_away_binds_no_more(lead, ada, project):
 
 
 def test_a_request_in_another_project_counts_against_the_same_member(lead, ada, project, team):
-    other: Project = tenants.create_project(team, "vision-dev", "Development")
+    other: Project = tenants.create_project(SYSTEM, team, "vision-dev", "Development")
     lead.post(URL, {"team": "vision", "member": ada.username, "nominal": 1}, format="json")
     allocate(ada, project)
     refused = client(ada).post("/api/v1/allocations", {"project": other.slug, "offering": "l40s/whole"}, format="json")
@@ -254,7 +255,7 @@ def test_who_owes_whom_is_told_without_naming_strangers(operator, lead, ada, pro
         {"pool": "l40s/gpu", "borrower": "vision", "lender": "language", "amount": "2.000000"}
     ]
     assert lead.get("/api/v1/lending").json()["results"][0]["lender"] == ""
-    stranger = person(tenants.create_team(team.department, "speech", "Speech"))
+    stranger = person(tenants.create_team(SYSTEM, team.department, "speech", "Speech"))
     assert client(stranger).get("/api/v1/lending").json()["results"] == []
 
 

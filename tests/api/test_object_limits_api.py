@@ -5,6 +5,7 @@ import pytest
 from portal.core.models import AuditEntry, WorkItem
 from portal.tenants import object_limits as limits
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.checks import bound_holds_the_defaults
 from portal.tenants.models import Project
 from tests.support.people import client, person
@@ -100,7 +101,7 @@ def test_a_lead_reads_the_numbers_and_does_not_change_them(team, project):
 
 def test_a_bound_below_the_defaults_lets_projects_be_made_and_no_number_raised(operator, team, settings):
     settings.PROJECT_STORE_MIB = 100
-    project = services.create_project(team, "vision-train", "Vision training")
+    project = services.create_project(SYSTEM, team, "vision-train", "Vision training")
     assert put(operator, {"object_limits": {"jobs": 501}}).status_code == 400
     assert put(operator, {"object_limits": {"jobs": 400}}).status_code == 200
     project.refresh_from_db()

@@ -6,11 +6,14 @@ from allocations.domain.phases import Phase
 from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from portal.core import clock
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import services as limits
+from quotas.limits.tree import Quota
 from quotas.metering import services as metering
 from tests.support.fleet import allocate
 from tests.support.people import client, person
@@ -81,8 +84,8 @@ def test_what_is_held_is_neither_free_nor_to_be_had_again(api, member, project):
 
 
 def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
-    elsewhere = tenants.create_project(other_team, "language-train", "Language training")
-    tenants.add_member(other_team, member, "member")
+    elsewhere = tenants.create_project(SYSTEM, other_team, "language-train", "Language training")
+    members.add(SYSTEM, other_team, member.username, "member")
     hold(allocate(member, elsewhere, count=2), "b")
     assert rows(api, "project=vision-train")["l40s/whole"]["mine"]["used"] == 0
     assert rows(api, "project=language-train")["l40s/whole"]["mine"]["used"] == 2
@@ -106,7 +109,7 @@ def test_kinds_are_filtered(api):
 
 
 def test_a_hidden_offering_is_not_listed(api):
-    catalog.hide_offering("test", Offering.objects.get(key="l40s/whole"), hidden=True)
+    catalog.hide_offering(SYSTEM, Offering.objects.get(key="l40s/whole"), hidden=True)
     assert set(rows(api)) == {"h100/whole", "h100/claim"}
 
 
@@ -153,9 +156,7 @@ def test_what_is_late_or_leaving_comes_free_from_now_on(api, member, project):
 
 def test_what_is_full_by_a_limit_of_ones_own_is_free_after_ones_own_end(api, member, project, team):
     """The fleet and the team have capacity now; the member's limit has it when the member's first allocation ends."""
-    limit_services.set_limit(
-        person(team, "lead"), Membership.objects.get(user=member), None, limit_services.LimitSpec(2)
-    )
+    limit_services.set_limit(person(team, "lead"), Membership.objects.get(user=member), None, Quota(2))
     hold(allocate(member, project, hours=5), "a")
     first = allocate(member, project, hours=1)
     hold(first, "b")
@@ -178,18 +179,18 @@ def test_the_end_of_what_a_lowered_limit_had_granted_frees_nothing_until_there_i
     first, second, third = (allocate(member, project, hours=hours) for hours in (1, 2, 3))
     for slot, row in enumerate((first, second, third)):
         hold(row, str(slot))
-    limits.set_limit("test", team, Pool.objects.get(key="l40s/gpu"), 1)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 1)
     assert rows(api)["l40s/whole"]["mine"]["after"]["allocation"] == str(third.pk)
 
 
 def test_an_end_in_another_tree_of_departments_lends_nothing(api, member, project, team, other_team):
     """All is in use; the first end is of a team that does not lend to this one, the second of the team's own."""
     pool = Pool.objects.get(key="l40s/gpu")
-    far = tenants.create_team(tenants.create_department("sales", "Sales"), "sales", "Sales")
-    limits.set_limit("test", far, pool, 4)
-    limits.set_limit("test", team, pool, 4, borrowing=None)
-    limits.set_limit("test", other_team, pool, 0)
-    theirs = tenants.create_project(far, "sales-train", "Sales training")
+    far = tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "sales", "Sales"), "sales", "Sales")
+    limits.set_limit(SYSTEM, far, pool, 4)
+    limits.set_limit(SYSTEM, team, pool, 4, borrowing=None)
+    limits.set_limit(SYSTEM, other_team, pool, 0)
+    theirs = tenants.create_project(SYSTEM, far, "sales-train", "Sales training")
     for number, (row, slot) in enumerate(
         ((allocate(person(far), theirs, count=4, hours=1), "a"), (allocate(member, project, count=4, hours=2), "b"))
     ):

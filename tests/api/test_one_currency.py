@@ -3,11 +3,9 @@
 from typing import Any
 
 import pytest
-from django.urls import reverse
 from rest_framework.test import APIClient
 
 from portal.tenants.models import Team, User
-from quotas.catalog.models import Flavor
 from quotas.costs import price_tables
 from quotas.costs.models import Bill, NodeCost, Price, SharedCost
 from tests.support.fleet import fleet
@@ -65,23 +63,6 @@ def test_a_second_currency_is_refused_of_everything(operator: User, first: str) 
     browser = browser_of(operator)
     for path in FORMS:
         assert 'name="currency"' not in browser.get(path).content.decode(), path
-    assert rows() == known
-
-
-@pytest.mark.parametrize("first", AMOUNTS_OF)
-def test_the_admin_refuses_a_second_currency(operator: User, first: str) -> None:
-    assert post(client(operator), first, "EUR").status_code == 201
-    admin, known, flavor = browser_of(operator), rows(), Flavor.objects.get(name="l40s").pk
-    common = {"currency": "USD", "valid_from_0": "2090-01-01", "valid_from_1": "00:00:00", "flavor": flavor}
-    weights = {"cpu_weight": "0", "memory_gib_weight": "0", "gpu_weight": "1"}
-    for model, values in (
-        ("price", {"per_gpu_hour": "1"}),
-        ("nodecost", {"term": "spot", "per": "gpu", "per_hour": "1", **weights}),
-    ):
-        answer = admin.post(reverse(f"admin:costs_{model}_add"), {**common, **values})
-        assert "amounts in two currencies cannot be added" in answer.content.decode()
-    for model in ("bill", "sharedcost"):
-        assert admin.post(reverse(f"admin:costs_{model}_add"), common).status_code == 403
     assert rows() == known
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from allocations.requests.services import extend
 from portal.core import clock
-from portal.tenants import invitations, services
+from portal.tenants import invitations, members, services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Node, Offering, Preset
@@ -35,14 +36,16 @@ def there(team, other_team, project, settings) -> Iterator[World]:
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     with clock.frozen(clock.now()):  # or the cost to date of what is held would differ between pages
         made = world(team, other_team, project)
-        second = services.create_team(services.create_department("product", "Product"), "speech", "Speech")
+        second = services.create_team(
+            SYSTEM, services.create_department(SYSTEM, "product", "Product"), "speech", "Speech"
+        )
         operator = User.objects.get(platform_role="operator")
         for user in User.objects.all():
             invitations.invite(operator, second, user.username, "viewer")
         for member in team.memberships.select_related("user"):
-            services.add_member(second, member.user, member.role)
-        mine = services.create_project(second, "speech-train", "Speech training")
-        services.create_project(team, "vision-serve", "Vision serving")
+            members.add(SYSTEM, second, member.user.username, member.role)
+        mine = services.create_project(SYSTEM, second, "speech-train", "Speech training")
+        services.create_project(SYSTEM, team, "vision-serve", "Vision serving")
         extend(operator, made.allocation, Decimal(1))
         for name in ("b", "c"):
             allocate(made.allocation.requested_by, project, name=name)
@@ -51,7 +54,8 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             make_cluster(name)
             proofs.prove(name, clock.now().replace(minute=0, second=0, microsecond=0))
         for name in ("Pair", "Node"):
-            catalog.save_preset("operator", Preset(name=name, offering=Offering.objects.get(key="l40s/whole")))
+            offering = Offering.objects.get(key="l40s/whole")
+            catalog.save_preset(SYSTEM, Preset(), {"name": name, "offering": offering})
         for name in ("By team", "By person"):
             saved_views.save(operator, name, "window=7d")
         now, hour = clock.now(), timedelta(hours=1)
@@ -60,8 +64,8 @@ def there(team, other_team, project, settings) -> Iterator[World]:
         for name in ("support", "network"):
             bills.set_shared_cost(operator, name, now.date().replace(day=1), "30", "weighted")
         for node in Node.objects.filter(cluster=LOCAL).order_by("name")[:2]:
-            set_node_cost("operator", CostSubject(node=node), "1", NodeCost.Per.NODE)
-            set_node_term("operator", node, Term.SPOT)
+            set_node_cost(SYSTEM, CostSubject(node=node), "1", NodeCost.Per.NODE)
+            set_node_term(SYSTEM, LOCAL, node.name, Term.SPOT)
         used(now - 2 * hour, now - hour, 1, made.allocation.pk)
         used(now - hour, now, 1, made.allocation.pk, project="vision-serve")
         for model in ("h100", "b200", "b300"):
@@ -147,7 +151,7 @@ def test_a_row_that_is_added_before_the_page_moves_no_other(there, team):
     path = "/api/v1/members?team=vision&limit=2"
     before = [row["username"] for row in get(there, "operator", "/api/v1/members?team=vision")["results"]]
     page = get(there, "operator", path)
-    services.add_member(team, User.objects.create(username="a-first"), "viewer")
+    members.add(SYSTEM, team, User.objects.create(username="a-first").username, "viewer")
     pages, _ = walk(there, "operator", page["next"], "next")
     assert [row["username"] for row in page["results"] + [row for page in pages for row in page]] == before
 

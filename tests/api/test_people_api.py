@@ -6,6 +6,7 @@ import pytest
 
 from portal.core.models import AuditEntry
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog.models import Preset
 from tests.support.people import client, person
@@ -80,7 +81,7 @@ def test_a_name_is_given_once_and_a_repeated_request_answered_again(operator):
 def test_who_is_deactivated_loses_tokens_and_access(operator, team):
     leaving = person(team, "member")
     api = client(leaving)
-    row, _ = services.issue_token(leaving, "old", ["read"], timedelta(days=1))
+    row, _ = services.issue_token(SYSTEM, leaving, "old", ["read"], timedelta(days=1))
     answer = patch(operator, f"people/{leaving.username}", {"active": False})
     assert (answer.status_code, answer.json()["active"]) == (200, False)
     row.refresh_from_db()
@@ -117,7 +118,7 @@ def test_nobody_else_changes_people(team, role):
 
 def test_an_operator_finds_and_revokes_the_token_of_somebody_else(operator, team):
     other = person(team, "member")
-    row, secret = services.issue_token(other, "leaked", ["read"], timedelta(days=1))
+    row, secret = services.issue_token(SYSTEM, other, "leaked", ["read"], timedelta(days=1))
     [listed] = operator.get(f"{V1}/tokens?user={other.username}").json()["results"]
     assert (listed["id"], listed["user"]) == (row.pk, other.username)
     assert operator.get(f"{V1}/tokens/{row.pk}").json() == listed
@@ -128,7 +129,7 @@ def test_an_operator_finds_and_revokes_the_token_of_somebody_else(operator, team
 
 
 def test_of_others_tokens_nobody_else_hears(team):
-    row, _ = services.issue_token(person(team, "member"), "theirs", ["read"], timedelta(days=1))
+    row, _ = services.issue_token(SYSTEM, person(team, "member"), "theirs", ["read"], timedelta(days=1))
     for role in ("lead", "member"):
         api = client(person(team, role))
         assert api.get(f"{V1}/tokens/{row.pk}").status_code == 404
@@ -137,8 +138,8 @@ def test_of_others_tokens_nobody_else_hears(team):
 
 
 def test_revoking_the_token_of_somebody_else_needs_scope_admin(boss, team, client):
-    row, _ = services.issue_token(person(team, "member"), "theirs", ["read"], timedelta(days=1))
-    _, secret = services.issue_token(boss, "weak", ["read", "request"], timedelta(days=1))
+    row, _ = services.issue_token(SYSTEM, person(team, "member"), "theirs", ["read"], timedelta(days=1))
+    _, secret = services.issue_token(SYSTEM, boss, "weak", ["read", "request"], timedelta(days=1))
     assert client.delete(f"{V1}/tokens/{row.pk}", headers={"Authorization": f"Bearer {secret}"}).status_code == 403
 
 

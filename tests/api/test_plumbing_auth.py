@@ -6,6 +6,7 @@ from rest_framework.test import APIClient
 
 from portal.core import clock
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.forms import SignInForm
 from portal.tenants.models import ApiToken
 from tests.support.people import client, person
@@ -100,7 +101,7 @@ def test_a_token_hands_on_no_scope_it_lacks(team):
 
 
 def test_a_token_creates_none_that_outlives_it(team):
-    _, secret = services.issue_token(person(team), "short", ["read", "request"], timedelta(days=1))
+    _, secret = services.issue_token(SYSTEM, person(team), "short", ["read", "request"], timedelta(days=1))
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     own = ApiToken.objects.get(name="short").expires_at
@@ -128,7 +129,7 @@ def test_a_token_from_a_session_lives_as_long_as_asked(team):
 
 
 def test_another_persons_token_is_404(team):
-    row, _ = services.issue_token(person(team), "ci", ["read"], timedelta(days=1))
+    row, _ = services.issue_token(SYSTEM, person(team), "ci", ["read"], timedelta(days=1))
     assert client(person(team)).delete(f"/api/v1/tokens/{row.pk}").status_code == 404
 
 

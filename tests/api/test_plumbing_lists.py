@@ -6,6 +6,7 @@ from rest_framework.test import APIRequestFactory
 from portal.api.http import etag
 from portal.core.errors import Problem
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from tests.support.people import client, person
 from tests.support.rows_read import assert_constant
 
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def api(team, other_team):
     for index in range(5):
-        services.create_project(team, f"vision-{index}", f"Vision {index}")
-    services.create_project(other_team, "language-train", "Language training")
+        services.create_project(SYSTEM, team, f"vision-{index}", f"Vision {index}")
+    services.create_project(SYSTEM, other_team, "language-train", "Language training")
     return client(person(team))
 
 
@@ -81,9 +82,9 @@ def test_a_list_takes_the_same_queries_for_more_rows(team, project, path):
 
     def grow():
         for index in range(49):
-            services.create_department(f"department-{index}", "More", parent=team.department)
-            more = services.create_team(team.department, f"team-{index}", "More")
-            services.create_project(more, f"project-{index}", "More")
+            services.create_department(SYSTEM, f"department-{index}", "More", parent=team.department)
+            more = services.create_team(SYSTEM, team.department, f"team-{index}", "More")
+            services.create_project(SYSTEM, more, f"project-{index}", "More")
             person(more)
 
     assert_constant(lambda: auditor.get(url), grow, at_most=5)

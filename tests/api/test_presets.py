@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Offering, Preset
 from quotas.limits.models import Limit
@@ -20,8 +21,8 @@ def _presets(fleet_of_two_teams: None) -> None:
         (("Node", "l40s/whole", False), ("Large", "h100/whole", False), ("Old", "l40s/whole", True))
     ):
         offering = Offering.objects.get(key=key)
-        preset = Preset(name=name, offering=offering, count=4, hours=Decimal(24), position=position, hidden=hidden)
-        catalog.save_preset("operator", preset)
+        preset = {"name": name, "offering": offering, "count": 4, "hours": Decimal(24), "position": position}
+        catalog.save_preset(SYSTEM, Preset(), preset | {"hidden": hidden})
 
 
 def test_presets_are_bodies_of_requests_in_the_order_of_operators(api, member):

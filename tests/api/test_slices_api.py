@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 from allocations.models import Allocation, MirrorObject
 from portal.clusters.models import Cluster
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor, Pool
@@ -39,9 +40,9 @@ def api(team, project) -> APIClient:
     ]
     sync(cluster.slug, discover(nodes, [cut]), {})
     for flavor in cluster.flavors.all():
-        catalog.accept_flavor("test", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     for pool in Pool.objects.all():
-        limits.set_limit("test", team, pool, 8)
+        limits.set_limit(SYSTEM, team, pool, 8)
     return client(person(team))
 
 
@@ -209,7 +210,7 @@ def test_an_operator_says_what_the_device_plugin_is_configured_to(
 ) -> None:
     """Its failRequestsGreaterThanOne has no label: by default it is off for time-slicing, and on for MPS."""
     row = Flavor.objects.get(name=flavor)
-    catalog.configure_flavor("operator", row, {"fail_requests_greater_than_one": switch})
+    catalog.configure_flavor(SYSTEM, row, {"fail_requests_greater_than_one": switch})
     assert ask(api, f"{flavor}/shared", 2).status_code == status
 
 

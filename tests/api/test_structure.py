@@ -6,6 +6,7 @@ import pytest
 
 from portal.core.models import AuditEntry
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, HierarchyChange, Membership, Project, Team
 from quotas.costs import bills
 from tests.support.people import client, person
@@ -66,14 +67,14 @@ def test_a_change_names_the_version_it_changes(operator, project, path):
 
 
 def test_a_department_moves_and_never_into_itself(operator, team):
-    services.create_department("science", "Science")
+    services.create_department(SYSTEM, "science", "Science")
     assert put(operator, "departments/research", {"parent": "science"}).json()["parent"] == "science"
     assert put(operator, "departments/science", {"parent": "research"}).status_code == 400
     assert put(operator, "departments/research", {"parent": None}).json()["parent"] is None
 
 
 def test_a_team_moves_to_another_department(operator, team):
-    services.create_department("science", "Science")
+    services.create_department(SYSTEM, "science", "Science")
     assert put(operator, "teams/vision", {"department": "science"}).json()["department"] == "science"
     assert Team.objects.get().department.slug == "science"
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from portal.core import clock
-from quotas.catalog.models import Flavor
+from portal.tenants.actors import SYSTEM
 from quotas.costs import services as costs
 from quotas.metering import services as metering
 from tests.support.fleet import allocate, fleet
@@ -33,7 +33,7 @@ def now():
 
 
 def price_l40s(since):
-    costs.set_price("test", Flavor.objects.get(name="l40s"), "1.10", "EUR", since, "test")
+    costs.set_price(SYSTEM, "l40s", "1.10", "EUR", since, "test")
 
 
 def cost_of(api, row):

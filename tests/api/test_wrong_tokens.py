@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 from portal.core import clock
 from portal.http import counters
 from portal.tenants import services, tokens
+from portal.tenants.actors import SYSTEM
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
@@ -48,15 +49,15 @@ def test_beyond_the_limit_a_wrong_token_is_429_with_the_time_to_wait(address):
 
 def test_expired_revoked_and_malformed_tokens_count_as_unknown_ones_do(address, team):
     user = person(team)
-    row, revoked = services.issue_token(user, "revoked", ["read"], timedelta(days=1))
-    services.revoke_token(user, row.pk, actor=user.username)
-    _, expired = services.issue_token(user, "expired", ["read"], timedelta(days=1))
+    row, revoked = services.issue_token(SYSTEM, user, "revoked", ["read"], timedelta(days=1))
+    services.revoke_token(user, user, row.pk)
+    _, expired = services.issue_token(SYSTEM, user, "expired", ["read"], timedelta(days=1))
     with clock.frozen(clock.now() + timedelta(days=2)):
         assert [ask(token, address).status_code for token in (revoked, expired, "gpup_x")] == [401, 401, 429]
 
 
 def test_a_right_token_is_not_refused_for_the_wrong_ones_of_its_neighbours(address, team):
-    _, right = services.issue_token(person(team), "ci", ["read"], timedelta(days=1))
+    _, right = services.issue_token(SYSTEM, person(team), "ci", ["read"], timedelta(days=1))
     assert [ask(unknown(), address).status_code for _ in range(3)] == [401, 401, 429]
     assert ask(right, address).status_code == 200
 

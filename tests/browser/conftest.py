@@ -15,6 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal.core import heartbeat
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
@@ -96,9 +97,9 @@ def open_page(chromium: Browser, live_server: LiveServer) -> Iterator[Open]:
 @pytest.fixture
 def team(transactional_db: None) -> Team:
     """Return a team that may hold four of eight l40s."""
-    team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
+    team = tenants.create_team(SYSTEM, tenants.create_department(SYSTEM, "research", "Research"), "vision", "Vision")
     cluster()
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 4)
     prices.price()
     heartbeat.beat("worker")
     heartbeat.beat("watcher")
@@ -107,7 +108,7 @@ def team(transactional_db: None) -> Team:
 
 @pytest.fixture
 def project(team: Team) -> Project:
-    return tenants.create_project(team, "vision-train", "Vision training")
+    return tenants.create_project(SYSTEM, team, "vision-train", "Vision training")
 
 
 @pytest.fixture

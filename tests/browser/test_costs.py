@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.costs import seeds
 from tests.support.browser import PHONE, sign_in, with_password
 from tests.support.pages import held, requested
@@ -23,7 +24,7 @@ MOST_BYTES, MOST_WITH_A_CHART = 80_000, 120_000
 @pytest.fixture
 def use(team, project, member):
     """Record use of two projects and two people over the last weeks, of which one doubled."""
-    tenants.create_project(team, "vision-dev", "Vision development")
+    tenants.create_project(SYSTEM, team, "vision-dev", "Vision development")
     now = clock.now()
     for day in range(1, 20):
         start, doubled = now - timedelta(days=day, hours=2), day < 7

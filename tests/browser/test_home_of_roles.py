@@ -7,7 +7,9 @@ from playwright.sync_api import expect
 
 from allocations.domain.phases import Phase
 from portal.core import clock
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Device, Flavor, Node
@@ -39,8 +41,8 @@ def busy(member, project):
     gpus = [device for number in range(8) for device in cut_gpu("h100-0", number)]
     nodes = [*l40s_nodes(), mig_node(), dra_node(), plugin_node("x100-0", "NVIDIA-X100")]
     sync(LOCAL, discover(nodes, [slices_of("h100-0", *gpus)]), {})
-    catalog.accept_flavor("test", Flavor.objects.get(name="h100"))
-    tenants.create_team(project.team.department, "language", "Language")
+    catalog.accept_flavor(SYSTEM, Flavor.objects.get(name="h100"))
+    tenants.create_team(SYSTEM, project.team.department, "language", "Language")
     for device, team in (
         ("gpu-0-mig-3g40gb-9-4", "vision"),
         ("gpu-0-mig-1g10gb-19-0", "language"),
@@ -55,7 +57,7 @@ def busy(member, project):
 @pytest.fixture
 def operator(team, busy):
     user = with_password(person(platform_role="operator"))
-    tenants.add_member(team, user, "lead")
+    members.add(SYSTEM, team, user.username, "lead")
     return user
 
 

@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
@@ -17,7 +18,7 @@ SCRIPTS = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts",
 
 @pytest.fixture
 def operator(team: Team) -> User:
-    tenants.create_team(team.department, "language", "Language")
+    tenants.create_team(SYSTEM, team.department, "language", "Language")
     return with_password(person(platform_role="operator"))
 
 
@@ -124,7 +125,7 @@ def test_a_change_is_taken_back_before_its_preview(open_page, operator):
 
 @pytest.mark.parametrize("width", [320, 390, 640])
 def test_the_matrix_scrolls_in_its_own_box_beside_its_row_headers(open_page, operator, width):
-    limits.set_limit("test", Team.objects.get(slug="language"), Pool.objects.get(key=POOL), 2)
+    limits.set_limit(SYSTEM, Team.objects.get(slug="language"), Pool.objects.get(key=POOL), 2)
     page = sign_in(open_page(viewport={**PHONE, "width": width}), operator)
     for path in (
         "/limits",

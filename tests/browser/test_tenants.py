@@ -4,7 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Membership
+from portal.tenants.project_options import ProjectOptions
 from tests.support.browser import PHONE, sign_in, with_password
 from tests.support.people import person
 
@@ -59,9 +61,9 @@ def test_an_operator_sets_a_projects_object_limits(open_page, team, project):
 
 
 def test_no_page_of_tenants_is_wider_than_a_phone(open_page, team, project):
-    deep = tenants.create_department("d" * 40, "A department with a long name", parent=team.department)
-    long = tenants.create_team(deep, "t" * 40, "A team with a long name")
-    tenants.create_project(long, "p" * 40, "A project with a long name", namespace="n" * 63)
+    deep = tenants.create_department(SYSTEM, "d" * 40, "A department with a long name", parent=team.department)
+    long = tenants.create_team(SYSTEM, deep, "t" * 40, "A team with a long name")
+    tenants.create_project(SYSTEM, long, "p" * 40, "A project with a long name", ProjectOptions(namespace="n" * 63))
     page = sign_in(open_page(viewport=PHONE), with_password(person(platform_role="operator")))
     for path in (
         *("/teams", "/teams/vision", f"/teams/{long.slug}", "/tenants", "/tenants/projects/new", "/people"),

@@ -13,8 +13,9 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.core import clock
 from portal.core.models import WorkItem
+from portal.tenants.actors import System
 from portal.tenants.models import Project, User
-from portal.tenants.structure import configure_project
+from portal.tenants.structure import change_project
 from tests.support.cluster.allocations import ended, intervals, wait_for
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
@@ -234,7 +235,7 @@ def test_admin_access_costs_nothing_and_needs_a_marked_project(
     admin_request = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
     assert asking.refused(admin_request)["reason"] == "role_missing"
     assert "not marked" in operating.refused(admin_request)["detail"]
-    configure_project(project, admin_access=True, actor="operator")
+    change_project(System("operator"), project, {"admin_access": True})
     label = "resource.kubernetes.io/admin-access"
     eventually(lambda: admin.get("namespace", project.namespace)["metadata"]["labels"].get(label) == "true")
     own_row = asking.held({"count": 1})

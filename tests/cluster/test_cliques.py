@@ -9,6 +9,7 @@ from django.core.management import call_command
 from allocations.requests import details
 from deploy.local.fleet import state
 from deploy.local.fleet.api import Api
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Node, Offering
 from quotas.limits import services as limits
@@ -46,9 +47,9 @@ def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
 def quota(offering: str, vision: Team) -> Iterator[None]:
     pool = Offering.objects.get(key=offering).pool
     before = Limit.objects.get(team=vision, pool=pool).nominal
-    limits.set_limit("test", vision, pool, COUNT)
+    limits.set_limit(SYSTEM, vision, pool, COUNT)
     yield
-    limits.set_limit("test", vision, pool, before)
+    limits.set_limit(SYSTEM, vision, pool, before)
 
 
 def test_slices_of_two_nodes_are_held_in_one_clique(

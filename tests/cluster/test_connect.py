@@ -14,6 +14,7 @@ from allocations.models import Allocation
 from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, request_slices
 from tests.support.cluster.api_client import ApiClient
@@ -111,7 +112,7 @@ def test_a_token_lives_from_ten_minutes_to_an_hour(
 def test_a_token_of_the_cluster_outlives_that_of_the_portal_by_ten_minutes_at_most(
     member: User, row: Allocation, left_s: int, given_s: int
 ) -> None:
-    _, secret = tenants.issue_token(member, "short", ["read", "request"], timedelta(seconds=left_s))
+    _, secret = tenants.issue_token(SYSTEM, member, "short", ["read", "request"], timedelta(seconds=left_s))
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     before = clock.now()

@@ -13,6 +13,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core.errors import Busy, Refused, Retryable
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
@@ -28,9 +29,9 @@ OFFERING, LIMIT, CLIENTS, TRIES = "t4/shared", 5, 8, 4
 @pytest.fixture
 def limit(vision: Team, member: User) -> Iterator[Limit]:
     offering = Offering.objects.select_related("pool", "flavor").get(key=OFFERING)
-    row = limits.set_limit("test", vision.memberships.get(user=member), offering, LIMIT)
+    row = limits.set_limit(SYSTEM, vision.memberships.get(user=member), offering, LIMIT)
     yield row
-    limits.remove_limit("test", row)
+    limits.remove_limit(SYSTEM, row)
 
 
 def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueue(

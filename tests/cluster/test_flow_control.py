@@ -12,6 +12,7 @@ import urllib3
 from deploy.local.home import Home
 from deploy.local.runner import Local
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.tenants import own_projects, token_of
@@ -69,7 +70,7 @@ def others(admin: ApiClient) -> Iterator[Project]:
     """Yield a project of another team."""
     [project] = own_projects(Team.objects.get(slug="language"), 1, admin)
     yield project
-    structure.archive_project(project, actor="test")
+    structure.archive_project(SYSTEM, project)
 
 
 def test_people_have_the_tenants_level(local: Local, member: User, admin: ApiClient) -> None:

@@ -17,6 +17,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core.errors import Refused
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
@@ -43,11 +44,11 @@ def lending(vision: Team) -> Iterator[None]:
     """Let both teams of the demo borrow from each other, of every pool."""
     rows = list(Limit.objects.filter(team__isnull=False, user=None, pool__isnull=False).select_related("team", "pool"))
     for row in rows:
-        limits.set_limit("test", *limits.holder_and_scope(row), row.nominal, borrowing=None)
+        limits.set_limit(SYSTEM, *limits.holder_and_scope(row), row.nominal, borrowing=None)
     yield
     for row in rows:
         limits.set_limit(
-            "test", *limits.holder_and_scope(row), row.nominal, borrowing=row.borrowing, lending=row.lending
+            SYSTEM, *limits.holder_and_scope(row), row.nominal, borrowing=row.borrowing, lending=row.lending
         )
 
 

@@ -29,7 +29,9 @@ from allocations.models import Allocation
 from bench.through import Web
 from deploy.local.runner import Local
 from portal.core import clock
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Role, Scope, Team, User
 from tests.cluster.hostile_member import aftermath, attacks, etcd, measures, probes, processors, tally, web
 from tests.cluster.hostile_member.__main__ import Task
@@ -137,16 +139,16 @@ def _people(team: Team, role: str, number: int) -> Iterator[dict[User, str]]:
     people: dict[User, str] = {}
     for _ in range(number):
         password = secrets.token_urlsafe(12)
-        user = tenants.create_user(f"person-{uuid4().hex[:8]}", password)
-        tenants.add_member(team, user, role)
+        user = tenants.create_user(SYSTEM, f"person-{uuid4().hex[:8]}", password)
+        members.add(SYSTEM, team, user.username, role)
         people[user] = password
     yield people
     for user in people:
-        tenants.remove_member(team, user)
+        members.remove(SYSTEM, team, user.username)
 
 
 def _token(user: User) -> str:
-    return tenants.issue_token(user, "test", Scope.values, timedelta(hours=2))[1]
+    return tenants.issue_token(SYSTEM, user, "test", Scope.values, timedelta(hours=2))[1]
 
 
 def _kubeconfig(url: str, token: str, allocation: UUID) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deploy.local.runner import Local
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor
@@ -58,7 +59,7 @@ def one_share(admin: ApiClient, project: Project) -> Iterator[None]:
     """Have the device plugin of the T4s refuse more than one share."""
 
     def decide(value: bool | None) -> None:
-        catalog.configure_flavor("test", Flavor.objects.get(name="t4"), {"fail_requests_greater_than_one": value})
+        catalog.configure_flavor(SYSTEM, Flavor.objects.get(name="t4"), {"fail_requests_greater_than_one": value})
 
     decide(True)
     eventually(lambda: knows(admin, project)["t4"]["resources"]["nvidia.com/gpu.shared"].get("perContainer") == 1)

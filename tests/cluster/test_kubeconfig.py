@@ -18,6 +18,7 @@ from deploy.local.runner import Local
 from portal.core.models import AuditEntry
 from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import ApiToken, Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -43,7 +44,7 @@ def kubeconfig(api: APIClient, project: Project, format_: str = "exec") -> dict[
 
 def signed_in(local: Local, user: User, home: Path, *, token: str = "plugin") -> dict[str, str]:
     """Return the environment of a person's shell, with a token of this name."""
-    _, secret = tenants.issue_token(user, token, ["read", "request"], timedelta(days=1))
+    _, secret = tenants.issue_token(SYSTEM, user, token, ["read", "request"], timedelta(days=1))
     return {
         "PATH": f"{home}:{os.environ['PATH']}",
         "PYTHONPATH": str(REPOSITORY),
@@ -83,7 +84,7 @@ def shell(local: Local, tmp_path: Path) -> Callable[[User, str], Run]:
 def viewer(vision: Team, project: Project, admin: ApiClient) -> Iterator[User]:
     """Yield a new viewer of the team, whose account is in the cluster and bound in the project."""
     user = User.objects.create(username=f"viewer-{project.slug}")
-    tenants.add_member(vision, user, "viewer")
+    members.add(SYSTEM, vision, user.username, "viewer")
     workqueue.enqueue(targets.platform(LOCAL), targets.project(LOCAL, project.slug))
 
     def bound() -> bool:
@@ -129,7 +130,7 @@ def test_a_revoked_token_of_the_portal_gets_no_new_credential(
     run = shell(member, kubeconfig(client(member), project)["kubeconfig"])
     assert run("get", "pods").returncode == 0
     row = ApiToken.objects.filter(user=member, name="plugin").latest("created_at")
-    tenants.revoke_token(member, row.pk, actor=member.username)
+    tenants.revoke_token(member, member, row.pk)
     for kept in (tmp_path / member.username / ".cache" / "gpu-portal").iterdir():
         kept.unlink()  # as after 80 % of its life
     done = run("get", "pods")

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
@@ -50,11 +51,11 @@ def test_a_project_in_which_a_test_held_and_made_things_is_lent_again_without_th
 
 
 def changed_setting(project: Project, _: ApiClient) -> None:
-    structure.configure_project(project, object_limits={"configmaps": 10}, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": {"configmaps": 10}})
 
 
 def changed_limit(project: Project, _: ApiClient) -> None:
-    limits.set_limit("test", project, Offering.objects.get(key="l40s/whole"), 1)
+    limits.set_limit(SYSTEM, project, Offering.objects.get(key="l40s/whole"), 1)
 
 
 def changed_namespace(project: Project, admin: ApiClient) -> None:

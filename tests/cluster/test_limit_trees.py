@@ -18,6 +18,7 @@ from allocations.models import AppliedObject
 from allocations.reconcile.platform import reconcile_platform
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -145,13 +146,13 @@ def test_a_queue_that_kueue_refuses_holds_up_no_other(
     forget: Callable[[Department | Team], None], admin: ApiClient
 ) -> None:
     tail = uuid4().hex[:6]
-    department = tenants.create_department(f"tree-{tail}", "Tree")
-    first, last = (tenants.create_team(department, f"tree-{tail}-{name}", "Tree") for name in "az")
+    department = tenants.create_department(SYSTEM, f"tree-{tail}", "Tree")
+    first, last = (tenants.create_team(SYSTEM, department, f"tree-{tail}-{name}", "Tree") for name in "az")
     for row in (department, first, last):
         forget(row)
-    limits.set_policy("test", first, weight=Decimal(2))
+    limits.set_policy(SYSTEM, first, {"weight": Decimal(2)})
     QueuePolicy.objects.filter(team=first).update(reclaim="Sometimes")
-    limits.set_limit("test", last, Pool.objects.get(key="l40s/gpu"), 3)
+    limits.set_limit(SYSTEM, last, Pool.objects.get(key="l40s/gpu"), 3)
     with pytest.raises(ClusterRefused, match="Sometimes"):
         reconcile_platform(connect(LOCAL))
     assert read(admin, f"clusterqueue/{names.cluster_queue(last.slug)}")
@@ -166,7 +167,7 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
     tail = uuid4().hex[:6]
     departments: list[Department] = []
     for number, parent in enumerate(shape.departments):
-        row = tenants.create_department(f"tree-{tail}-{number}", "Tree")
+        row = tenants.create_department(SYSTEM, f"tree-{tail}-{number}", "Tree")
         if number:
             row.parent = departments[parent % number]
             row.save()
@@ -174,7 +175,9 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
         forget(row)
     teams = []
     for number, department in enumerate(shape.teams):
-        teams.append(tenants.create_team(departments[department % len(departments)], f"tree-{tail}-t{number}", "Tree"))
+        teams.append(
+            tenants.create_team(SYSTEM, departments[department % len(departments)], f"tree-{tail}-t{number}", "Tree")
+        )
         forget(teams[-1])
     pools = list(Pool.objects.filter(flavor__accepted=True))
     index = 0
@@ -182,8 +185,8 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
     for holder in holders:
         for pool in pools:
             quota = shape.quotas[index % len(shape.quotas)]
-            limits.set_limit("test", holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)
+            limits.set_limit(SYSTEM, holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)
             index += 3
-        limits.set_policy("test", holder, weight=Decimal(shape.weights[index % 2]) / 1000)
+        limits.set_policy(SYSTEM, holder, {"weight": Decimal(shape.weights[index % 2]) / 1000})
     cohorts = [f"cohort/{names.cohort(row.slug)}" for row in departments]
     return [*cohorts, *(f"clusterqueue/{names.cluster_queue(row.slug)}" for row in teams)]

@@ -12,6 +12,7 @@ from allocations.cluster import names
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from deploy.local.runner import Local
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import quantities
 from quotas.catalog.models import Offering
@@ -46,9 +47,9 @@ def every_l40s(vision: Team) -> Iterator[int]:
     """Let the team hold all of them for one test; yield how many are free."""
     offering = Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
     before = Limit.objects.get(team=vision, pool=offering.pool).nominal
-    limits.set_limit("test", vision, offering.pool, 8)
+    limits.set_limit(SYSTEM, vision, offering.pool, 8)
     yield eventually(lambda: (free := CapacitySnapshot().capacity(offering).free) > 1 and free)
-    limits.set_limit("test", vision, offering.pool, before)
+    limits.set_limit(SYSTEM, vision, offering.pool, before)
 
 
 def share_of(row: Allocation) -> NodeShare:

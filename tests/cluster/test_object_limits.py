@@ -12,6 +12,7 @@ from allocations.domain.etcd_usage import Level
 from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held
 from tests.support.cluster.api_client import ApiClient, Object
@@ -41,17 +42,17 @@ def hard(admin: ApiClient, namespace: str, name: str = "gpu-portal-objects") -> 
 def test_a_number_that_an_operator_sets_is_in_the_quota_and_binds(
     project: Project, tenant: Person, admin: ApiClient
 ) -> None:
-    structure.configure_project(project, object_limits={"configmaps": 10}, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": {"configmaps": 10}})
     eventually(lambda: hard(admin, project.namespace).get("configmaps") == "10")
     answers = [tenant.create(config_map(f"c-{number}")) for number in range(11)]
     assert answers[0].granted
     assert "exceeded quota: gpu-portal-objects" in answers[-1].message
-    structure.configure_project(project, object_limits={"configmaps": None}, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": {"configmaps": None}})
     eventually(lambda: tenant.create(config_map("more")).status == 201)
 
 
 def test_cron_jobs_that_an_admins_role_allows_are_bounded_too(project: Project, admin: ApiClient) -> None:
-    structure.configure_project(project, object_limits={"cronjobs": 1}, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": {"cronjobs": 1}})
     eventually(lambda: hard(admin, project.namespace).get("count/cronjobs.batch") == "1")
     yearly = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": POD_TEMPLATE}}}
     first, second = (
@@ -65,16 +66,16 @@ def test_cron_jobs_that_an_admins_role_allows_are_bounded_too(project: Project, 
 def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(project: Project, tenant: Person) -> None:
     large = config_map("large", a="x" * 75_000, b="x" * 75_000)
     eventually(lambda: "128 KiB are the most" in tenant.create(large, dry_run=True).message)
-    structure.configure_project(project, config_size_kib=200, actor="operator")
+    structure.change_project(SYSTEM, project, {"config_size_kib": 200})
     eventually(lambda: tenant.create(large, dry_run=True).status == 201)
-    structure.configure_project(project, config_size_kib=100, actor="operator")
+    structure.change_project(SYSTEM, project, {"config_size_kib": 100})
     eventually(lambda: "100 KiB are the most" in tenant.create(large, dry_run=True).message)
 
 
 def test_other_pods_are_bounded_and_those_of_allocations_and_queued_jobs_are_not_counted_with_them(
     project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
-    structure.configure_project(project, object_limits={"other_pods": 1}, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": {"other_pods": 1}})
     eventually(lambda: hard(admin, project.namespace, "gpu-portal-other-pods").get("pods") == "1")
     allocation = held(member, project, "t4/shared")
     retry_refused(tenant.created, pod("own", **{names.ALLOCATION: allocation.name}))

@@ -13,6 +13,7 @@ import yaml
 
 from deploy.local.runner import Local
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PodSecurity, Project, User
 from tests.support.cluster.allocations import held
 from tests.support.cluster.lent_projects import LentProjects
@@ -39,7 +40,7 @@ SLICES = {"whole": ("l40s/whole", 2), "shared": ("t4/shared", 8)}
 @pytest.fixture(scope="module")
 def baseline(member: User, lent_projects: LentProjects) -> Iterator[Project]:
     with lent_projects.own() as project:
-        structure.configure_project(project, actor="operator", pod_security=PodSecurity.BASELINE)
+        structure.change_project(SYSTEM, project, {"pod_security": PodSecurity.BASELINE})
         for name, (offering, count) in SLICES.items():
             held(member, project, offering, count, name=name)
         yield project

@@ -9,6 +9,7 @@ import pytest
 from allocations.domain.phases import Outcome, Phase
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import wait_for
 from tests.support.cluster.api_client import ApiClient
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(params=SCRIPTS)
 def pipeline(request: pytest.FixtureRequest, local: Local, member: User, project: Project, tmp_path: Path) -> Pipeline:
-    _, secret = tenants.issue_token(member, "ci", ["read", "request"], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, member, "ci", ["read", "request"], timedelta(hours=1))
     url = local.env()["PORTAL_URL"]
     return Pipeline(request.param, tmp_path, runner_environment(tmp_path, url, secret, project.slug, local.binaries))
 

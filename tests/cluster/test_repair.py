@@ -12,6 +12,7 @@ from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
 from portal.core import clock
 from portal.core.models import WorkItem
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -185,7 +186,7 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     row = held(member, project, "h100/whole")
     id_, name = row.pk, row.name
     opened = intervals(row)[0].key
-    limit = limits.set_limit("test", project, row.offering, 2)
+    limit = limits.set_limit(SYSTEM, project, row.offering, 2)
     assert limit.units_used == 0
     row.delete()
     workqueue.enqueue(targets.adoption(LOCAL))

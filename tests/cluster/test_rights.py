@@ -7,6 +7,7 @@ from kubernetes.utils.quantity import parse_quantity
 
 from deploy.local.runner import Local
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from portal.tenants.object_limits import OBJECT_KINDS
 from tests.cluster.rights import table
@@ -100,7 +101,7 @@ def room(project: Project, admin: ApiClient) -> dict[str, int]:
     most = {name: max(FEW, kind.minimum) for name, kind in OBJECT_KINDS.items() if kind.quota_key in KINDS}
     # Kubernetes makes it in each namespace, at its own time.
     eventually(lambda: admin.find("configmap", "kube-root-ca.crt", project.namespace))
-    structure.configure_project(project, object_limits=most, actor="operator")
+    structure.change_project(SYSTEM, project, {"object_limits": most})
 
     def counted() -> dict[str, int]:
         status = admin.get("resourcequota", "gpu-portal-objects", project.namespace)["status"]

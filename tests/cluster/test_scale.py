@@ -15,6 +15,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject, Transition
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -120,8 +121,8 @@ def many(local: Local, vision: Team, member: User, read: Read) -> Iterator[list[
     nominal = Limit.objects.get(team=vision, pool=pool).nominal
     _fleet(local, "t4", NODES)
     eventually(lambda: PoolUse.objects.get(pool=pool).total > 16 * NODES, within_s=120)
-    limits.set_limit("test", vision, pool, nominal + MANY)
-    projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
+    limits.set_limit(SYSTEM, vision, pool, nominal + MANY)
+    projects = [tenants.create_project(SYSTEM, vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
     workqueue.enqueue(targets.platform(LOCAL), *(targets.project(LOCAL, p.slug) for p in projects))
     rows = [request_slices(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
     eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=600, every_s=1)
@@ -129,7 +130,7 @@ def many(local: Local, vision: Team, member: User, read: Read) -> Iterator[list[
     yield rows
     for project in projects:
         release_all(project)
-    limits.set_limit("test", vision, pool, nominal)
+    limits.set_limit(SYSTEM, vision, pool, nominal)
     _fleet(local, "t4", 0)
     eventually(lambda: are_gone(ADDED, read), within_s=120)
 

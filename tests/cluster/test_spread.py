@@ -13,6 +13,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.requests import details, selectors
 from portal.core.errors import Refused
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -40,11 +41,11 @@ def quota(vision: Team) -> Iterator[None]:
     """Let the team hold this many, and start them for longer, for one test."""
     offering = Offering.objects.get(key="h100/whole")
     before = Limit.objects.get(team=vision, pool=offering.pool).nominal
-    limits.set_limit("test", vision, offering.pool, COUNT)
-    catalog.configure_flavor("test", offering.flavor, {"start_deadline_s": STARTS_WITHIN_S})
+    limits.set_limit(SYSTEM, vision, offering.pool, COUNT)
+    catalog.configure_flavor(SYSTEM, offering.flavor, {"start_deadline_s": STARTS_WITHIN_S})
     yield
-    catalog.configure_flavor("test", offering.flavor, {"start_deadline_s": None})
-    limits.set_limit("test", vision, offering.pool, before)
+    catalog.configure_flavor(SYSTEM, offering.flavor, {"start_deadline_s": None})
+    limits.set_limit(SYSTEM, vision, offering.pool, before)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from allocations.models import Allocation
 from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import wait_for
 from tests.support.pipelines import runner_environment
@@ -62,7 +63,7 @@ class Reader:
 
 @pytest.fixture
 def reader(local: Local, member: User, project: Project, tmp_path: Path) -> Reader:
-    _, secret = tenants.issue_token(member, "reader", ["read", "request"], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, member, "reader", ["read", "request"], timedelta(hours=1))
     url = local.env()["PORTAL_URL"]
     environment = runner_environment(tmp_path, url, secret, project.slug, local.binaries)
     kubectl = tmp_path / "kubectl"

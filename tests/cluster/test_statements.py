@@ -9,6 +9,7 @@ import pytest
 from bench.through import Web, quiet
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Scope, User
 from tests.support.cluster.waiting import eventually
 from tests.support.statements import StatementLog
@@ -36,7 +37,7 @@ def statements(local: Local) -> Iterator[StatementLog]:
 def test_a_hold_takes_no_more_statements_than_its_budget(
     offering: str, local: Local, project: Project, member: User, statements: StatementLog
 ) -> None:
-    _, secret = tenants.issue_token(member, "statements", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
+    _, secret = tenants.issue_token(SYSTEM, member, "statements", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
     web, counts = Web(local.home.url, secret), []
     for _ in range(HOLDS):
         quiet()

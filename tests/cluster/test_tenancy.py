@@ -16,11 +16,14 @@ from allocations.cluster.errors import ClusterRefused
 from allocations.domain.objects import Ref
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import AppliedObject
-from allocations.projects import adopt, archive, transfer
+from allocations.projects import adopt, archive, organization, transfer
 from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
+from portal.tenants import members, structure
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Scope, Team, User
+from portal.tenants.project_options import ProjectOptions
 from tests.support.cluster.allocations import ended as end
 from tests.support.cluster.allocations import held, intervals, release_all, wait_for
 from tests.support.cluster.api_client import NAMESPACED, ApiClient
@@ -62,8 +65,8 @@ def reads_pods(person: Person) -> bool:
 def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
     project: Project, local: Local, tmp_path: Path
 ) -> None:
-    user = tenants.create_user(f"guest-{project.slug}", "a long enough secret")
-    tenants.add_member(project.team, user, "member")
+    user = tenants.create_user(SYSTEM, f"guest-{project.slug}", "a long enough secret")
+    members.add(SYSTEM, project.team, user.username, "member")
 
     def enters() -> bool:
         return reads_pods(person_of(local, tmp_path, user, project.namespace))
@@ -71,12 +74,12 @@ def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
     eventually(enters, ClusterRefused)
     before = person_of(local, tmp_path, user, project.namespace)
     user.is_active = False
-    tenants.save_person(user, ["is_active"])
+    tenants.save_person(SYSTEM, user, ["is_active"])
     eventually(lambda: not reads_pods(before))
     user.is_active = True
-    tenants.save_person(user, ["is_active"])
+    tenants.save_person(SYSTEM, user, ["is_active"])
     eventually(enters, ClusterRefused)
-    tenants.remove_member(project.team, user)
+    members.remove(SYSTEM, project.team, user.username)
 
 
 # Moving
@@ -125,7 +128,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
 
 def over_http(local: Local, user: User, project: Project, body: str | Iterator[bytes]) -> dict[str, Any]:
     """Return the running web process' answer to a request to archive; an iterator is sent in chunks."""
-    _, secret = tenants.issue_token(user, "test", Scope.values, timedelta(days=1))
+    _, secret = tenants.issue_token(SYSTEM, user, "test", Scope.values, timedelta(days=1))
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     url = f"{local.home.url}/api/v1/projects/{project.slug}/archive"
     answer = urllib3.request("POST", url, body=body, headers=headers, retries=False)
@@ -216,7 +219,7 @@ def old_namespace(admin: ApiClient) -> Iterator[str]:
 
 @pytest.fixture
 def adopted(old_namespace: str, vision: Team, operator: User, admin: ApiClient) -> Iterator[Project]:
-    project = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
+    project = organization.create_project(operator, vision, old_namespace, "Old", ProjectOptions(adopt=True))
     eventually(lambda: people(admin, project.namespace))
     yield project
     release_all(project)
@@ -238,7 +241,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
     waiting = adopt.refused_pods(operator, adopted)
     assert [(pod.name, pod.why) for pod in waiting] == [("before", "asks for 1 nvidia.com/gpu without an allocation")]
 
-    adopt.set_guard(operator, adopted, "enforce")
+    structure.set_guard(operator, adopted, "enforce")
 
     def refused() -> bool:
         return "gpu-portal-pod-gpus" in tenant.create(gpu_pod("tried"), dry_run=True).message
@@ -264,7 +267,7 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
 def test_an_archived_project_gives_its_adopted_namespace_back(
     adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, admin: ApiClient
 ) -> None:
-    adopt.set_guard(operator, adopted, "enforce")
+    structure.set_guard(operator, adopted, "enforce")
     row = held(member, adopted, "h100/whole")
     person_of(local, tmp_path, member, adopted.namespace).created(queued_job("own"))
     archive.archive(operator, adopted)
@@ -283,9 +286,9 @@ def test_a_namespace_that_no_admin_opened_is_not_adopted(vision: Team, operator:
     closed = own_namespace(admin)
     try:
         with pytest.raises(Invalid, match="kubectl label namespace"):
-            adopt.adopt(operator, vision, closed, "Old", closed)
+            organization.create_project(operator, vision, closed, "Old", ProjectOptions(adopt=True))
         with pytest.raises(Invalid, match="has no namespace"):
-            adopt.adopt(operator, vision, "nowhere-at-all", "Old", "nowhere-at-all")
+            organization.create_project(operator, vision, "nowhere-at-all", "Old", ProjectOptions(adopt=True))
     finally:
         admin.delete("namespace", closed)
     assert not Project.objects.filter(slug__in=[closed, "nowhere-at-all"]).exists()

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from portal.core import heartbeat
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
@@ -17,7 +18,7 @@ from tests.support.two_clusters import Twin, make_twins
 def fleet(team: Team) -> None:
     """Create eight l40s, of which the team may hold four."""
     cluster()
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 4)
     prices.price()
     heartbeat.beat("worker")
     heartbeat.beat("watcher")

@@ -24,7 +24,9 @@ from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
+from portal.tenants.project_options import ProjectOptions
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.observed import mirror_lease
@@ -131,7 +133,10 @@ def test_a_member_alone_cannot_take_all_numbers(team, project, small) -> None:
 
 
 def test_a_member_has_the_same_limit_in_each_project(team, project, small) -> None:
-    member, other = person(team), tenants.create_project(team, "vision-eval", "Eval", namespace="v-eval")
+    member, other = (
+        person(team),
+        tenants.create_project(SYSTEM, team, "vision-eval", "Eval", ProjectOptions(namespace="v-eval")),
+    )
     for _ in range(2):
         allocate(member, project)
     assert allocate(member, other).number == 0

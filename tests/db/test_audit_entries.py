@@ -11,8 +11,9 @@ from portal.audit import context
 from portal.audit.entries import audit
 from portal.core.errors import Refused
 from portal.core.models import AuditEntry
+from portal.tenants import members, structure
 from portal.tenants import services as tenants
-from portal.tenants import structure
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
@@ -85,28 +86,28 @@ def test_a_retry_is_noted(member, project):
 
 def test_a_limit_is_noted_for_its_holder(member, team, project):
     pool = Pool.objects.get(key="l40s/gpu")
-    limits.set_limit("ada", team, pool, 3)
+    limits.set_limit(System("ada"), team, pool, 3)
     entry = last("limit.set")
     assert where(entry) == ("ada", "vision/l40s/gpu", "vision", "")
     assert (entry.before["nominal"], entry.after["nominal"]) == (4, 3)
-    limits.set_limit("ada", project, pool, 2)
+    limits.set_limit(System("ada"), project, pool, 2)
     assert where(last("limit.set"))[2:] == ("vision", "vision-train")
-    limits.set_limit("ada", Membership.objects.get(user=member), pool, 1)
+    limits.set_limit(System("ada"), Membership.objects.get(user=member), pool, 1)
     assert where(last("limit.set"))[2:] == ("vision", "")
-    limits.set_limit("ada", team.department, pool, 1)
+    limits.set_limit(System("ada"), team.department, pool, 1)
     assert where(last("limit.set"))[2:] == ("", "")
 
 
 def test_a_limit_that_is_taken_away_is_noted_with_what_it_was(member, project):
-    limit = limits.set_limit("ada", project, Pool.objects.get(key="l40s/gpu"), 2)
-    limits.remove_limit("ada", limit)
+    limit = limits.set_limit(System("ada"), project, Pool.objects.get(key="l40s/gpu"), 2)
+    limits.remove_limit(System("ada"), limit)
     entry = last("limit.remove")
     assert (entry.before["nominal"], entry.team) == (2, "vision")
 
 
 def test_a_queue_policy_is_noted_with_what_it_was(team):
-    limits.set_policy("ada", team, weight=Decimal(2))
-    limits.set_policy("ada", team, weight=Decimal(3), reclaim="Never")
+    limits.set_policy(System("ada"), team, {"weight": Decimal(2)})
+    limits.set_policy(System("ada"), team, {"weight": Decimal(3), "reclaim": "Never"})
     entry = last("queue_policy.set")
     assert where(entry) == ("ada", "vision", "vision", "")
     assert entry.before == {"weight": "2.000", "reclaim": "Any", "within": "Never"}
@@ -114,7 +115,7 @@ def test_a_queue_policy_is_noted_with_what_it_was(team):
 
 
 def test_a_price_is_noted_beside_the_one_before(member):
-    prices.set_price("ada", Flavor.objects.get(name="l40s"), Decimal("1.25"), "EUR", source="contract")
+    prices.set_price(System("ada"), "l40s", Decimal("1.25"), "EUR", source="contract")
     entry = last("price.set")
     assert (entry.actor, entry.target, entry.team) == ("ada", "l40s", "")
     assert (entry.before["per_gpu_hour"], entry.before["source"]) == ("1.1", "test")
@@ -122,37 +123,37 @@ def test_a_price_is_noted_beside_the_one_before(member):
 
 
 def test_a_flavors_decision_is_noted_with_before_and_after(member):
-    catalog.configure_flavor("ada", Flavor.objects.get(name="l40s"), {"hidden": True, "title": "L40S"})
+    catalog.configure_flavor(SYSTEM, Flavor.objects.get(name="l40s"), {"hidden": True, "title": "L40S"})
     entry = last("flavor.configure")
     assert (entry.before, entry.after) == ({"hidden": False, "title": ""}, {"hidden": True, "title": "L40S"})
 
 
 def test_what_goes_with_a_flavors_gpu_is_noted(member):
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
-    catalog.configure_flavor("ada", Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 12_000})
+    catalog.configure_flavor(SYSTEM, Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 12_000})
     entry = last("flavor.configure")
     assert (entry.before, entry.after) == ({"cpu_millicores_per_gpu": None}, {"cpu_millicores_per_gpu": 12_000})
 
 
 def test_members_are_noted_with_their_roles(team):
     user = person(team, "viewer")
-    tenants.add_member(team, user, "lead", actor="ada")
+    members.add(System("ada"), team, user.username, "lead")
     assert (last("member.set").before, last("member.set").after) == ({"role": "viewer"}, {"role": "lead"})
-    tenants.remove_member(team, user, actor="ada")
-    tenants.remove_member(team, user, actor="ada")
+    members.remove(System("ada"), team, user.username)
+    members.remove(System("ada"), team, user.username)
     (entry,) = AuditEntry.objects.filter(action="member.remove")
     assert (entry.team, entry.before) == ("vision", {"role": "lead"})
 
 
 def test_a_project_that_moves_is_noted_for_the_leads_of_both_teams(project, other_team):
-    structure.move_project(project, other_team, actor="olga")
+    structure.move_project(System("olga"), project, other_team)
     entries = AuditEntry.objects.filter(action="project.move")
     assert {(entry.team, entry.project) for entry in entries} == {("vision", project.slug), ("language", project.slug)}
     assert {str(entry.before) for entry in entries} == {"{'team': 'vision'}"}
 
 
 def test_a_project_that_is_archived_is_noted_with_when(project):
-    structure.archive_project(project, actor="olga")
+    structure.archive_project(System("olga"), project)
     entry = last("project.archive")
     assert where(entry) == ("olga", project.slug, "vision", project.slug)
     assert entry.before == {"archived_at": None}
@@ -161,8 +162,8 @@ def test_a_project_that_is_archived_is_noted_with_when(project):
 
 def test_a_token_that_is_revoked_is_noted_with_when(team):
     user = person(team)
-    row, secret = tenants.issue_token(user, "ci", ["read"], timedelta(days=1), actor=user.username)
-    tenants.revoke_token(user, row.pk, actor=user.username)
+    row, secret = tenants.issue_token(user, user, "ci", ["read"], timedelta(days=1))
+    tenants.revoke_token(user, user, row.pk)
     entry = last("token.revoke")
     assert entry.before == {"revoked_at": None}
     assert entry.after["revoked_at"]
@@ -171,7 +172,7 @@ def test_a_token_that_is_revoked_is_noted_with_when(team):
 
 def test_signing_in_is_noted_with_its_address(client, team):
     user = person(team)
-    tenants.set_password(user, SECRET)
+    tenants.set_password(SYSTEM, user, SECRET)
     client.post("/login", {"username": user.username, "password": SECRET})
     entry = last("user.sign_in")
     assert (entry.actor, entry.target) == (user.username, user.username)
@@ -198,17 +199,16 @@ def test_who_may_not_use_the_admin_is_told_so_instead_of_being_sent_in_circles(t
 
 
 def test_what_an_operator_does_in_the_admin_is_noted_as_such(team):
-    operator = tenants.create_user("olga", SECRET, platform_role="operator")
+    operator = tenants.create_user(SYSTEM, "olga", SECRET, platform_role="operator")
     user = person(team, "viewer")
-    membership = Membership.objects.get(user=user)
-    answer = browser_of(operator).post(f"/admin/tenants/membership/{membership.pk}/change/", {"role": "member"})
-    assert answer.status_code == 302
-    entry = last("member.set")
-    assert (entry.actor, entry.source["way"], entry.after) == ("olga", "admin", {"role": "member"})
+    values = {"username": user.username, "is_active": "on", "platform_role": "auditor"}
+    assert browser_of(operator).post(f"/admin/tenants/user/{user.pk}/change/", values).status_code == 302
+    entry = last("user.save")
+    assert (entry.actor, entry.source["way"], entry.after) == ("olga", "admin", {"platform_role": "auditor"})
 
 
 def test_a_password_set_in_the_admin_is_noted_and_not_kept(team):
-    operator = tenants.create_user("olga", SECRET, platform_role="operator")
+    operator = tenants.create_user(SYSTEM, "olga", SECRET, platform_role="operator")
     user = person(team)
     words = {"password1": "quite another secret", "password2": "quite another secret", "usable_password": "true"}
     answer = browser_of(operator).post(f"/admin/tenants/user/{user.pk}/password/", words)
@@ -220,13 +220,13 @@ def test_a_password_set_in_the_admin_is_noted_and_not_kept(team):
 def test_people_are_noted_with_what_changed_of_them(team):
     user = person(team)
     user.platform_role = "auditor"
-    tenants.save_person(user, ["platform_role", "password"], actor="olga")
+    tenants.save_person(System("olga"), user, ["platform_role", "password"])
     entry = last("user.save")
     assert (entry.before, entry.after) == ({"platform_role": ""}, {"platform_role": "auditor"})
 
 
 def test_entries_cannot_be_written_in_the_admin(team):
-    operator = browser_of(tenants.create_user("olga", SECRET, platform_role="operator"))
+    operator = browser_of(tenants.create_user(SYSTEM, "olga", SECRET, platform_role="operator"))
     pk = AuditEntry.objects.latest("pk").pk
     assert operator.get("/admin/core/auditentry/").status_code == 200
     assert operator.get(f"/admin/core/auditentry/{pk}/change/").status_code == 200

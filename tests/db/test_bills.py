@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
 from quotas.costs import bills, capacity_services, fleet_costs, node_intervals, rollups, selectors
 from quotas.costs.capacity_services import CostSubject
@@ -20,7 +21,6 @@ from quotas.costs.fleet_costs import Readings
 from quotas.costs.idle_views import IdleBy, IdleMode, IdleView
 from quotas.costs.models import Bill, NodeCost
 from quotas.costs.node_intervals import FoundNode
-from quotas.costs.node_split import AWS
 from quotas.costs.node_terms import Term
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
@@ -101,7 +101,7 @@ def test_a_bill_counts_what_nodes_cost_and_what_is_left_of_them(operator):
     found = dict.fromkeys(("l40s-0", "l40s-1"), FoundNode(None, 64_000, 488 * 1024))
     node_intervals.record(LOCAL, dict.fromkeys(found, SEEN), found, OCTOBER.start)
     subject = CostSubject(Flavor.objects.get(name="l40s"), Term.ON_DEMAND)
-    per_node = capacity_services.set_node_cost("op", subject, "10", NodeCost.Per.NODE, AWS, "EUR", OCTOBER.start)
+    per_node = capacity_services.set_node_cost(SYSTEM, subject, "10", NodeCost.Per.NODE, "aws", "EUR", OCTOBER.start)
     rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.end)
     nodes = 2 * HOURS * per_node.per_hour
     assert abs(everything(table(idle=IdleView()).values()) - nodes) < Decimal("0.001")

@@ -20,6 +20,7 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
 from portal.clusters.models import Cluster
 from portal.core.models import WorkItem
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Node, Offering, PoolUse
@@ -49,7 +50,7 @@ def inventory_of_both_paths(team: Team) -> None:
     )
     reconcile_inventory(LOCAL)
     for flavor in Flavor.objects.all():
-        catalog.accept_flavor("test", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     WorkItem.objects.all().delete()
 
 
@@ -142,7 +143,7 @@ def test_operators_read_what_is_wrong_with_a_node_that_stays_offered() -> None:
 
 
 def test_a_smaller_share_that_operators_decided_blocks_less() -> None:
-    catalog.configure_flavor("operator", Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 6000})
+    catalog.configure_flavor(SYSTEM, Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 6000})
     reconcile_inventory(LOCAL)
     watch(pod("l40s-0", 40))
     assert free("l40s/whole") == [8]

@@ -11,6 +11,7 @@ from allocations.reconcile.inventory import node_fact, reconcile_inventory
 from allocations.reconcile.metering import capacity_ledger
 from portal.core.errors import Retryable
 from portal.core.models import WorkItem
+from portal.tenants.actors import SYSTEM
 from portal.workqueue import targets
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -84,7 +85,7 @@ def test_to_offer_a_flavor_or_hide_it_has_its_capacity_valued_at_once():
     flavor = Flavor.objects.get()
     for decided in ({"accepted": True}, {"hidden": True}):
         WorkItem.objects.all().delete()
-        catalog.configure_flavor("operator", flavor, decided)
+        catalog.configure_flavor(SYSTEM, flavor, decided)
         assert WorkItem.objects.filter(target=targets.inventory(LOCAL)).exists()
 
 

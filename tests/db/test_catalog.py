@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.clusters.models import Cluster
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import selectors, services
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
@@ -105,7 +106,7 @@ def test_queries_do_not_grow_with_what_is_found():
 
 def test_a_sync_leaves_what_people_decided():
     local = cluster()
-    services.configure_flavor("operator", Flavor.objects.get(name="l40s"), {"hidden": True, "start_deadline_s": 60})
+    services.configure_flavor(SYSTEM, Flavor.objects.get(name="l40s"), {"hidden": True, "start_deadline_s": 60})
     sync(local.slug, found(*l40s_nodes(2, gpu_family="ada")), {})
     flavor = Flavor.objects.get(name="l40s")
     assert (flavor.hidden, flavor.start_deadline_s, flavor.architecture) == (True, 60, "ada")

@@ -1,7 +1,6 @@
-"""Django's admin of catalog, limits, ledger and prices: it shows all, and writes through the services only."""
+"""Django's admin of catalog, limits, ledger and prices: it shows all, and writes what has no page of its own."""
 
 from datetime import date
-from decimal import Decimal
 
 import pytest
 from django.contrib import admin
@@ -9,8 +8,9 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.core.models import AuditEntry
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
-from quotas.catalog.models import Flavor, Node, Offering, Pool, Preset
+from quotas.catalog.models import Flavor, Node, Offering, Preset
 from quotas.costs import bills, capacity_services, seeds
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
@@ -22,8 +22,8 @@ from tests.support.quotas import cluster, hour, used
 pytestmark = pytest.mark.django_db
 APPS = ("clusters", "catalog", "limits", "metering", "costs")
 MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
-WRITABLE = {"Flavor", "Offering", "Preset", "Limit", "QueuePolicy"}
-ADDABLE = {"Preset", "Limit", "Price", "NodeCost", "NodeTerm", "QueuePolicy"}
+WRITABLE = {"Flavor", "Offering", "Preset", "QueuePolicy"}
+ADDABLE = {"Preset", "QueuePolicy"}
 
 
 @pytest.fixture
@@ -70,6 +70,13 @@ def test_rows_are_listed_shown_and_never_deleted(operator, rows, model):
     assert operator.get(url(model, "add")).status_code == (200 if model.__name__ in ADDABLE else 403)
 
 
+@pytest.mark.parametrize(("model", "page"), [(Limit, "/limits"), (Price, "/prices")])
+def test_what_has_a_page_of_its_own_leads_there(operator, rows, model, page):
+    shown = operator.get(url(model, "change", model.objects.first().pk))
+    assert shown.context["absolute_url"] == page
+    assert f'href="{page}"' in shown.content.decode()
+
+
 def test_a_preset_is_added_and_changed_through_the_service(operator, rows):
     offering = Offering.objects.get(key="l40s/whole")
     values = {"name": "Notebook", "offering": offering.pk, "count": "1", "hours": "8", "position": "0"}
@@ -84,23 +91,6 @@ def test_a_preset_is_added_and_changed_through_the_service(operator, rows):
     assert entry.after is not None
     assert (entry.before["count"], entry.after["count"]) == (1, 2)
     assert operator.post(url(Preset, "change", preset.pk), values | {"count": "0"}).status_code == 200
-
-
-def test_a_limit_is_changed_through_the_service(operator, rows):
-    limit = Limit.objects.get(pool__key="l40s/gpu")
-    assert operator.post(url(Limit, "change", limit.pk), {"nominal": "3"}).status_code == 302
-    limit.refresh_from_db()
-    assert limit.nominal == 3
-    assert limit.history.count() == 2
-
-
-def test_a_limit_is_added_through_the_service(operator, team):
-    cluster()
-    pool = Pool.objects.get(key="l40s/gpu")
-    answer = operator.post(url(Limit, "add"), {"team": team.pk, "pool": pool.pk, "nominal": "3"})
-    assert answer.status_code == 302
-    assert Limit.objects.get().nominal == 3
-    assert Limit.history.count() == 1
 
 
 def test_a_policy_is_added_and_changed_through_the_service(operator, team):
@@ -166,42 +156,11 @@ def test_cpu_that_no_node_has_is_answered_beside_its_field(operator, known, amou
     assert known.cpu_millicores_per_gpu is None
 
 
-def test_a_price_that_would_change_the_past_is_answered_beside_its_field(operator, rows):
-    flavor = Flavor.objects.get(name="l40s")
-    values = {"flavor": flavor.pk, "per_gpu_hour": "2", "currency": "EUR", "source": "contract"}
-    past = {"valid_from_0": "2026-02-01", "valid_from_1": "00:00:00"}
-    ahead = {"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}
-    answer = operator.post(url(Price, "add"), values | past)
-    assert answer.status_code == 200
-    assert "cannot change what was charged" in answer.content.decode()
-    assert operator.post(url(Price, "add"), values | ahead).status_code == 302
-    assert Price.objects.filter(flavor=flavor).count() == 2
-
-
-AHEAD = {"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}
-
-
-def test_costs_of_nodes_are_added_by_the_rules_of_the_service(operator, rows):
-    values = {"per": "node", "per_hour": "10", "currency": "EUR", "cpu_weight": "0.9", "memory_gib_weight": "0.1"}
-    values |= {"gpu_weight": "9", "term": "spot", **AHEAD}
-    answer = operator.post(url(NodeCost, "add"), values)
-    assert "Give a flavor and a term, or a node." in answer.content.decode()
-    flavor = Flavor.objects.get(name="l40s").pk
-    assert (
-        "two currencies"
-        in operator.post(url(NodeCost, "add"), {**values, "flavor": flavor, "currency": "USD"}).content.decode()
-    )
-    assert operator.post(url(NodeCost, "add"), values | {"flavor": flavor}).status_code == 302
-    assert NodeCost.objects.get().gpu_weight == 9
-    operator.post(url(NodeTerm, "add"), {"node": Node.objects.get(name="l40s-0").pk, "term": "reserved", **AHEAD})
-    assert NodeTerm.objects.get().term == "reserved"
-
-
 def test_what_was_charged_or_computed_by_is_never_changed_or_deleted_in_the_admin(operator, rows):
     flavor, node = Flavor.objects.get(name="l40s"), Node.objects.get(name="l40s-0")
     operator_of_services = User.objects.get(username="op")
-    capacity_services.set_node_cost("op", CostSubject(node=node), "1", NodeCost.Per.GPU)
-    capacity_services.set_node_term("op", node, Term.SPOT)
+    capacity_services.set_node_cost(SYSTEM, CostSubject(node=node), "1", NodeCost.Per.GPU)
+    capacity_services.set_node_term(SYSTEM, node.cluster_id, node.name, Term.SPOT)
     bills.enter_bill(operator_of_services, flavor.cluster_id, date(2026, 1, 1), "1")
     bills.set_shared_cost(operator_of_services, "network", date(2026, 1, 1), "1", "weighted")
     for model in (Price, NodeCost, NodeTerm, Bill, SharedCost):
@@ -213,11 +172,3 @@ def test_what_was_charged_or_computed_by_is_never_changed_or_deleted_in_the_admi
         action = {"action": "delete_selected", "_selected_action": [pk], "post": "yes"}
         operator.post(url(model, "changelist"), action)
         assert list(model.objects.values()) == before
-
-
-def test_a_list_price_is_added_by_the_rules_of_the_service(operator, rows):
-    offering = Offering.objects.get(key="a100/mig-1g.10gb")
-    values = {"flavor": offering.flavor_id, "offering": offering.pk, "currency": "EUR", **AHEAD}
-    assert "has no list price that could end" in operator.post(url(Price, "add"), values).content.decode()
-    assert operator.post(url(Price, "add"), values | {"per_slice_hour": "0.5"}).status_code == 302
-    assert Price.objects.get(offering=offering).per_slice_hour == Decimal("0.5")

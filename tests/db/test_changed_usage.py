@@ -18,6 +18,7 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
 from allocations.requests import services
 from portal.core.models import WorkItem
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Flavor, Node, Pool, PoolUse
 from quotas.catalog.node_shares import NodeShare
@@ -245,7 +246,7 @@ def test_a_pod_that_asks_for_an_impossible_number_of_gpus_does_not_keep_its_node
 
 def test_a_gpu_of_a_hold_whose_node_is_another_flavors_now_is_not_free_there(project: Project, member: User) -> None:
     """The lease counts in the pool in which it was admitted."""
-    limits.set_limit("test", project.team, Pool.objects.get(key="l40s/gpu"), 8)
+    limits.set_limit(SYSTEM, project.team, Pool.objects.get(key="l40s/gpu"), 8)
     row = services.request(
         member, AllocationRequest.from_json({"project": project.slug, "offering": "l40s/whole", "count": 2, "hours": 1})
     )

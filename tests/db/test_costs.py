@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, seeds, selectors, services
 from quotas.costs.cost_rows import CostRow
@@ -38,7 +39,7 @@ def flavor(db: None) -> Flavor:
 
 def price(flavor: Flavor, amount: str, at: float) -> Price:
     with clock.frozen(hour(at)):
-        return services.set_price("operator", flavor, amount, "EUR", hour(at), "test")
+        return services.set_price(SYSTEM, flavor.name, amount, "EUR", hour(at), "test")
 
 
 def test_a_price_is_a_row_of_its_own(flavor):
@@ -60,19 +61,19 @@ def test_another_price_at_the_same_moment_is_refused(flavor):
 def test_a_price_cannot_change_what_was_charged(flavor):
     price(flavor, "1.10", 0)
     with clock.frozen(hour(10)), pytest.raises(Invalid) as caught:
-        services.set_price("operator", flavor, "9", "EUR", hour(5))
+        services.set_price(SYSTEM, flavor.name, "9", "EUR", hour(5))
     assert "valid_from" in caught.value.errors
 
 
 def test_the_first_price_may_reach_back(flavor):
     with clock.frozen(hour(10)):
-        assert services.set_price("operator", flavor, "9", "EUR", hour(0)).valid_from == hour(0)
+        assert services.set_price(SYSTEM, flavor.name, "9", "EUR", hour(0)).valid_from == hour(0)
 
 
 @pytest.mark.parametrize("amount", ["", "x", "-1", "NaN", "Infinity", "1e12", "0.00000000001"])
 def test_amounts_that_are_no_price(flavor, amount):
     with pytest.raises(Invalid) as caught:
-        services.set_price("operator", flavor, amount, "EUR")
+        services.set_price(SYSTEM, flavor.name, amount, "EUR")
     assert "per_gpu_hour" in caught.value.errors
 
 
@@ -80,7 +81,7 @@ def test_one_currency(flavor):
     price(flavor, "1.10", 0)
     for currency in ("USD", "eur", "€"):
         with pytest.raises(Invalid) as caught:
-            services.set_price("operator", flavor, "1", currency)
+            services.set_price(SYSTEM, flavor.name, "1", currency)
         assert "currency" in caught.value.errors
     assert selectors.currency() == "EUR"
 

@@ -1,4 +1,4 @@
-"""Pages of costs over a fleet of many nodes of eight GPUs, filled by the bench."""
+"""Pages of costs over a fleet of many nodes of eight GPUs, filled by SQL."""
 
 from decimal import Decimal
 
@@ -6,9 +6,9 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from bench import fleet_days
 from portal.core import clock
 from quotas.metering.models import CapacityInterval
+from tests.support import fleet_days
 from tests.support.fleet import fleet
 from tests.support.pages import browser_of
 from tests.support.people import client, person

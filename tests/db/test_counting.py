@@ -10,14 +10,16 @@ from django.db import connection, transaction
 from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.limits import services as limit_services
-from allocations.projects import transfer
+from allocations.projects import organization
 from allocations.requests import services as requests
 from portal.core.errors import Refused
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
 from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
+from quotas.limits.tree import Quota
 from tests.support.cluster.waiting import eventually
 from tests.support.database_locks import waits_for_a_lock
 from tests.support.pages import requested
@@ -35,7 +37,7 @@ def whole(db: None) -> Offering:
 
 @pytest.fixture
 def limit(project, whole) -> Limit:
-    return services.set_limit("lead", project, whole.flavor, 3)
+    return services.set_limit(SYSTEM, project, whole.flavor, 3)
 
 
 def used(limit: Limit) -> Fraction:
@@ -54,7 +56,7 @@ def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
 
 
 def test_one_too_many_counts_against_nothing(limit, whole, team):
-    mine = services.set_limit("lead", team, whole, 9)
+    mine = services.set_limit(SYSTEM, team, whole, 9)
     with pytest.raises(counting.LimitReached) as caught:
         counting.grant(uuid4(), [mine, limit], counting.demand(whole, 4))
     assert caught.value.limit == limit
@@ -65,7 +67,7 @@ def test_one_too_many_counts_against_nothing(limit, whole, team):
 def test_a_seventh_of_a_gpu_is_counted_exactly(project):
     cluster()
     slice_ = Offering.objects.select_related("pool", "flavor").get(key="a100/mig-1g.10gb")
-    limit = services.set_limit("lead", project, None, 1)
+    limit = services.set_limit(SYSTEM, project, None, 1)
     for _ in range(7):
         counting.grant(uuid4(), [limit], counting.demand(slice_, 1))
     assert used(limit) == 7 * slice_.gpu_share <= 1
@@ -77,7 +79,7 @@ def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, wh
     first, second = uuid4(), uuid4()
     counting.grant(first, [limit], counting.demand(whole, 2))
     counting.grant(second, [limit], counting.demand(whole, 1))
-    services.set_limit("lead", project, whole.flavor, 1)
+    services.set_limit(SYSTEM, project, whole.flavor, 1)
     assert used(limit) == 3
     with pytest.raises(counting.LimitReached):
         counting.grant(uuid4(), [limit], counting.demand(whole, 1))
@@ -88,20 +90,20 @@ def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, wh
 
 def test_a_new_limit_begins_with_what_is_held(project, whole):
     held = [(uuid4(), counting.demand(whole, 2)), (uuid4(), counting.demand(whole, 2))]
-    limit = services.set_limit("lead", project, whole, 3, uses=held)
+    limit = services.set_limit(SYSTEM, project, whole, 3, uses=lambda: held)
     assert used(limit) == 4
     assert limit.allowance == 4 * FRACTION_BASE
 
 
 def test_only_limits_of_the_person_the_project_and_what_is_above_bind(team, other_team, project, whole):
     ada, bob = person(team), person(team)
-    mine = services.set_limit("lead", team.memberships.get(user=ada), whole, 1)
-    of_project = services.set_limit("lead", project, None, 5)
-    of_team = services.set_limit("operator", team, whole.flavor, 6)
-    services.set_limit("lead", team.memberships.get(user=bob), whole, 1)
-    services.set_limit("operator", other_team, whole.flavor, 6)
-    services.set_limit("operator", team, whole.pool, 6)
-    above = services.set_limit("operator", team.department, None, 9)
+    mine = services.set_limit(SYSTEM, team.memberships.get(user=ada), whole, 1)
+    of_project = services.set_limit(SYSTEM, project, None, 5)
+    of_team = services.set_limit(SYSTEM, team, whole.flavor, 6)
+    services.set_limit(SYSTEM, team.memberships.get(user=bob), whole, 1)
+    services.set_limit(SYSTEM, other_team, whole.flavor, 6)
+    services.set_limit(SYSTEM, team, whole.pool, 6)
+    above = services.set_limit(SYSTEM, team.department, None, 9)
     found = counting.applicable_limits([team.pk], {team.department_id}, ada, project)
     assert list(found) == sorted([mine, of_project, of_team, above], key=lambda one: one.pk)
 
@@ -135,10 +137,10 @@ def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
 @pytest.mark.django_db(transaction=True)
 def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whole):
     lead, made = person(team, "lead"), []
-    services.set_limit("operator", team, whole.pool, 4)
+    services.set_limit(SYSTEM, team, whole.pool, 4)
 
     def set_it() -> None:
-        made.append(limit_services.set_limit(lead, project, None, limit_services.LimitSpec(9)))
+        made.append(limit_services.set_limit(lead, project, None, Quota(9)))
         connection.close()
 
     setting = Thread(target=set_it)
@@ -152,8 +154,8 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
 
 @pytest.mark.django_db(transaction=True)
 def test_a_request_that_loses_the_rest_of_a_limit_to_another_project_is_told_what_is_left(team, project, whole):
-    member, limit = person(team), services.set_limit("operator", team, whole.flavor, 3)
-    services.set_limit("operator", team, whole.pool, 4)
+    member, limit = person(team), services.set_limit(SYSTEM, team, whole.flavor, 3)
+    services.set_limit(SYSTEM, team, whole.pool, 4)
     granted = Event()
 
     def grant_elsewhere() -> None:
@@ -173,8 +175,8 @@ def test_a_request_that_loses_the_rest_of_a_limit_to_another_project_is_told_wha
 
 
 def test_what_is_there_without_having_been_asked_for_counts_too(team, project, whole):
-    limit = services.set_limit("lead", project, None, 9)
-    services.set_limit("operator", team, whole.pool, 4)
+    limit = services.set_limit(SYSTEM, project, None, 9)
+    services.set_limit(SYSTEM, team, whole.pool, 4)
     row = requested(person(team), project, count=2)
     counting.release(row.pk)  # as a database of before it was asked for
     recount_limits_on(row)
@@ -182,14 +184,14 @@ def test_what_is_there_without_having_been_asked_for_counts_too(team, project, w
 
 
 def test_a_team_that_moves_counts_where_it_is(team, project, whole):
-    limits = {slug: services.set_limit("operator", d, None, 9) for slug, d in departments(team).items()}
-    services.set_limit("operator", team, whole.pool, 4)
+    limits = {slug: services.set_limit(SYSTEM, d, None, 9) for slug, d in departments(team).items()}
+    services.set_limit(SYSTEM, team, whole.pool, 4)
     requested(person(team), project, count=2)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
     product = Department.objects.get(slug="product")
-    transfer.move_team(team, product, actor="operator")
+    organization.change_team(SYSTEM, team, {"department": product})
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 0, "product": 2}
 
 
 def departments(team: Team) -> dict[str, Department]:
-    return {"research": team.department, "product": tenants.create_department("product", "Product")}
+    return {"research": team.department, "product": tenants.create_department(SYSTEM, "product", "Product")}

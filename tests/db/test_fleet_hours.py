@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog.models import Offering
 from quotas.catalog.services import hide_offering
@@ -85,7 +86,7 @@ def test_what_has_only_hidden_offerings_is_unavailable_while_they_are():
     for at, is_hidden in ((2, True), (5, False)):
         with clock.frozen(hour(at)):
             for one in hidden:
-                hide_offering("test", one, hidden=is_hidden)
+                hide_offering(SYSTEM, one, hidden=is_hidden)
     assert hours("l40s") == {"held": 30, "unavailable": 15, "idle": 35}
     assert hours("h100") == {"unavailable": 6, "idle": 14}
 

@@ -14,8 +14,8 @@ from allocations.requests import cost_forecast
 from allocations.requests.cost_forecast import CostForecast
 from portal.core import clock
 from portal.core.errors import NotVisible
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
-from quotas.catalog.models import Flavor
 from quotas.costs import cost_history, ledger, rollups, services
 from quotas.costs.calendar import ONE_DAY, UTC_CALENDAR, Calendar
 from quotas.costs.filters import EVERYTHING, And, Comparison, Operator, Or, Where, as_filter
@@ -114,7 +114,7 @@ def test_what_is_held_past_its_end_is_committed_to_nothing_more() -> None:
 def test_a_known_future_price_counts_from_its_start() -> None:
     running(20 * DAY + 6)
     with clock.frozen(NOW):
-        services.set_price("operator", Flavor.objects.get(name="l40s"), "2", "EUR", NOW + 10 * HOUR, "test")
+        services.set_price(SYSTEM, "l40s", "2", "EUR", NOW + 10 * HOUR, "test")
     assert found().committed.cost == 10 * PRICE + 2 * (4 * DAY - 6 - 10)
 
 

@@ -24,6 +24,7 @@ from portal.core.errors import Refused
 from portal.core.models import AuditEntry, Heartbeat
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Team, User
 from quotas.catalog.models import Flavor, Node, Pool
 from quotas.costs import bills, capacity_services, rollups, withdrawals
@@ -214,7 +215,7 @@ def test_the_role_sets_prices(role):
     flavor = Flavor.objects.get(name="l40s")
     with as_role():
         for amount, begins in (("3", hour(0)), ("4", clock.now() + timedelta(days=1))):
-            set_price("operator", flavor, amount, "EUR", begins)
+            set_price(SYSTEM, flavor.name, amount, "EUR", begins)
     assert Price.objects.count() == 2
 
 
@@ -223,9 +224,9 @@ def test_postgresql_refuses_to_delete_prices_and_costs_that_have_begun_and_lets_
     flavor, node = Flavor.objects.get(name="l40s"), Node.objects.get(name="l40s-0")
     subject, per_gpu = CostSubject(node=node), NodeCost.Per.GPU
     for begins, term in ((clock.now(), Term.SPOT), (clock.now() + timedelta(days=40), Term.RESERVED)):
-        set_price("operator", flavor, "3", "EUR", begins)
-        capacity_services.set_node_term("operator", node, term, begins)
-        capacity_services.set_node_cost("operator", subject, "2", per_gpu, valid_from=begins)
+        set_price(SYSTEM, flavor.name, "3", "EUR", begins)
+        capacity_services.set_node_term(SYSTEM, node.cluster_id, node.name, term, begins)
+        capacity_services.set_node_cost(SYSTEM, subject, "2", per_gpu, valid_from=begins)
         bills.set_shared_cost(operator, "network", begins.date().replace(day=1), "100", "weighted")
     for kind in withdrawals.KINDS.values():
         begun, scheduled = sorted(kind.model._default_manager.all(), key=withdrawals.begins)
@@ -238,15 +239,15 @@ def test_postgresql_refuses_to_delete_prices_and_costs_that_have_begun_and_lets_
 
 
 def test_the_role_deletes_a_team_that_never_had_a_project_or_a_quota_and_the_history_of_no_other(role, project):
-    mistake = tenants.create_team(project.team.department, "mistake", "Oops")
-    kept = tenants.create_team(project.team.department, "kept", "Kept")
+    mistake = tenants.create_team(SYSTEM, project.team.department, "mistake", "Oops")
+    kept = tenants.create_team(SYSTEM, project.team.department, "kept", "Kept")
     cluster()
-    limits.set_limit("operator", kept, Pool.objects.get(key="l40s/gpu"), 1)
+    limits.set_limit(SYSTEM, kept, Pool.objects.get(key="l40s/gpu"), 1)
     with as_role():
-        structure.delete_team(mistake, actor="operator")
+        structure.delete_team(System("operator"), mistake)
         for team in (project.team, kept):
             with pytest.raises(Refused, match="refer to"):
-                structure.delete_team(team, actor="operator")
+                structure.delete_team(System("operator"), team)
     assert not Team.objects.filter(slug="mistake").exists()
     for team in (project.team, kept):
         with connected() as own, pytest.raises(errors.InsufficientPrivilege):

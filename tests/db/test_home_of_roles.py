@@ -9,7 +9,9 @@ from allocations.domain.phases import Phase
 from allocations.models import MirrorObject
 from portal.core import clock
 from portal.core.models import WorkItem
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Role
 from quotas.catalog.models import Device, Flavor, Node, Pool, PoolUse
 from quotas.catalog.sync import sync
@@ -42,10 +44,10 @@ def lead(fleet, team):
 @pytest.fixture
 def rival(fleet, other_team, project):
     """Return another team's project, in which somebody waits, and which has borrowed of the first team."""
-    made = tenants.create_project(other_team, "language-secret", "Secret")
+    made = tenants.create_project(SYSTEM, other_team, "language-secret", "Secret")
     pool = Pool.objects.get(key="l40s/gpu")
-    limits.set_limit("operator", other_team, pool, 1, borrowing=None)
-    limits.set_limit("operator", project.team, pool, 4, lending=None)
+    limits.set_limit(SYSTEM, other_team, pool, 1, borrowing=None)
+    limits.set_limit(SYSTEM, project.team, pool, 4, lending=None)
     spy = person(other_team)
     held(requested(spy, made, count=2, name="borrowing"))
     in_phase(requested(spy, made, name="waiting-there"), Phase.QUEUED, "WaitingForQuota", FULL)
@@ -162,7 +164,7 @@ def test_a_lead_sees_who_borrows_without_the_name_of_a_team_that_is_not_visible(
 
 
 def test_a_lead_of_both_teams_sees_both_names(lead, rival):
-    tenants.add_member(rival.team, lead, Role.LEAD)
+    members.add(SYSTEM, rival.team, lead.username, Role.LEAD)
     assert "l40s/gpu language borrows 1 from vision." in section(home(lead), "Teams you lead")
 
 
@@ -189,7 +191,7 @@ def test_an_auditor_sees_the_log_and_not_what_operators_decide(fleet):
 
 
 def test_who_has_several_roles_has_all_their_sections(team, operator, member):
-    tenants.add_member(team, operator, Role.LEAD)
+    members.add(SYSTEM, team, operator.username, Role.LEAD)
     page = home(operator)
     places = [page.index(f">{name}") for name in ("Fleet use", "My GPUs", "Teams you lead", "Team quota: vision")]
     assert places == sorted(places)
@@ -209,7 +211,7 @@ def test_who_has_several_roles_has_all_their_sections(team, operator, member):
 def test_the_navigation_follows_the_roles(fleet, team, role, platform_role, words):
     user = person(platform_role=platform_role)
     if role:
-        tenants.add_member(team, user, role)
+        members.add(SYSTEM, team, user.username, role)
     assert navigation(home(user)) == words
 
 
@@ -221,7 +223,7 @@ def test_a_page_below_another_is_marked_in_the_navigation(fleet, member):
 @pytest.mark.parametrize("part", ["operators", "leads", "auditors"])
 def test_a_poll_of_a_section_that_has_not_changed_swaps_nothing(fleet, team, part):
     user = person(platform_role="auditor" if part == "auditors" else "operator")
-    tenants.add_member(team, user, Role.LEAD)
+    members.add(SYSTEM, team, user.username, Role.LEAD)
     browser = browser_of(user)
     with clock.frozen(clock.this_minute()):
         browser.get("/")
@@ -244,16 +246,16 @@ def grow(lead, project):
     department = project.team.department
     pool = Pool.objects.get(key="l40s/gpu")
     for number in range(8):
-        team = tenants.create_team(department, f"team-{number}", f"Team {number}")
-        limits.set_limit("operator", team, pool, 1, borrowing=None)
-        own = tenants.create_project(team, f"project-{number}", "Own")
+        team = tenants.create_team(SYSTEM, department, f"team-{number}", f"Team {number}")
+        limits.set_limit(SYSTEM, team, pool, 1, borrowing=None)
+        own = tenants.create_project(SYSTEM, team, f"project-{number}", "Own")
         user = person(team)
         held(requested(user, own, name="held"))
         for name in ("one", "two"):
             in_phase(requested(user, own, name=name), Phase.QUEUED, "WaitingForQuota", FULL)
         job(f"job-{number}", own.namespace, priority=1000 * (number == 0))
         if lead:
-            tenants.add_member(team, lead, Role.LEAD)
+            members.add(SYSTEM, team, lead.username, Role.LEAD)
     odd = [plugin_node(f"x{number}-0", f"NVIDIA-X{number}00") for number in range(1, 9)]
     sync(LOCAL, found(*l40s_nodes(12), mig_node(), *odd), {})
     Node.objects.filter(name__startswith="l40s").update(ready=False)

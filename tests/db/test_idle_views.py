@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team
 from quotas.catalog.models import Flavor
 from quotas.costs import bills, capacity_services, rollups, services
@@ -148,7 +149,7 @@ def _amounts(row: CostRow) -> tuple[str, str]:
 @pytest.mark.parametrize("is_rolled_up", [False, True])
 def test_every_view_adds_up_to_the_same_to_the_last_digit(teams: dict[str, Team], is_rolled_up: bool):
     with clock.frozen(hour(5.7)):
-        services.set_price("operator", Flavor.objects.get(name="l40s"), "1.3377", "EUR", hour(7.31), "test")
+        services.set_price(SYSTEM, "l40s", "1.3377", "EUR", hour(7.31), "test")
     for number, team in enumerate(teams):
         hold(team, number + 1, 1.37 + number, 20.113 + number * 2.71)
         set_quota(4.21 + number, teams[team], 5 - number, borrowing=2)
@@ -178,7 +179,7 @@ def test_what_nodes_and_fixed_costs_add_is_in_the_same_rows_in_every_view(teams:
     l40s = Flavor.objects.get(name="l40s")
     with clock.frozen(hour(0)):
         subject = CostSubject(l40s, Term.ON_DEMAND)
-        capacity_services.set_node_cost("operator", subject, "9", NodeCost.Per.NODE, None, "EUR", hour(0))
+        capacity_services.set_node_cost(SYSTEM, subject, "9", NodeCost.Per.NODE, "", "EUR", hour(0))
         bills.set_shared_cost(person(platform_role="operator"), "network", date(2026, 11, 1), "720", "weighted")
     set_quota(0, teams["lidar"], 8)
     if is_rolled_up:

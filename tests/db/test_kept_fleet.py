@@ -6,6 +6,7 @@ from allocations.capacity import fleet as kept
 from allocations.models import Allocation
 from portal.core import clock
 from portal.http import counters
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
 from quotas.metering import services as metering
@@ -95,7 +96,7 @@ def test_limits_and_what_the_team_has_of_them_are_always_those_of_now(api, team,
     assert l40s(api)["mine"] | {"after": None} == {
         **{"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0, "max_quota": 4, "after": None}
     }
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 3)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 3)
     row = allocate(member, project)
     Allocation.objects.filter(pk=row.pk).update(phase="starting")
     mine = l40s(api)["mine"]

@@ -12,6 +12,7 @@ from allocations.models import Allocation, LeaseExcess, MirrorObject
 from allocations.reconcile.enforcement.holds import holds
 from allocations.reconcile.enforcement.lease_check import record_sightings
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
@@ -69,7 +70,7 @@ def test_looking_at_one_namespace_asks_nothing_of_the_holds_of_others(
         assert holds(LOCAL, Snapshot(), project__namespace=project.namespace) == []
 
     def grow() -> None:
-        other = tenants.create_project(team, "vision-test", "Another")
+        other = tenants.create_project(SYSTEM, team, "vision-test", "Another")
         for _ in range(3):
             allocate(member, other)
         Allocation.objects.update(held_at=NOW)

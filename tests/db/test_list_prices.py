@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, rating, rollups, selectors, services
 from quotas.costs.cost_rows import COLUMNS
@@ -43,7 +44,7 @@ def catalog(db: None) -> None:
 def set_slice_price(amount: str | None, at: float, key: str = PROFILE) -> Price:
     offering = Offering.objects.select_related("flavor").get(key=key)
     with clock.frozen(hour(at)):
-        return services.set_slice_price("operator", offering, amount, "EUR", hour(at), "test")
+        return services.set_slice_price(SYSTEM, offering.key, amount, "EUR", hour(at), "test")
 
 
 def hold(start: float, end: float | None, **values: Any) -> UsageInterval:
@@ -116,7 +117,7 @@ def test_a_list_price_never_changes_past_charges():
     with clock.frozen(hour(5)):
         offering = Offering.objects.select_related("flavor").get(key=PROFILE)
         with pytest.raises(Invalid, match="from now on"):
-            services.set_slice_price("operator", offering, "1", "EUR", hour(4))
+            services.set_slice_price(SYSTEM, offering.key, "1", "EUR", hour(4))
     set_slice_price("1", 5)
     with pytest.raises(Refused, match="another price"):
         set_slice_price("2", 5)
@@ -165,7 +166,7 @@ def test_sums_roll_ups_and_charges_are_those_of_a_second_calculation_to_the_last
     flavor = Flavor.objects.get(name="h100")
     for at in sorted(random.sample(range(-5, 40), random.randrange(3))):
         with clock.frozen(hour(at / 2)):
-            services.set_price("operator", flavor, f"{random.random():.10f}", "EUR", hour(at / 2))
+            services.set_price(SYSTEM, flavor.name, f"{random.random():.10f}", "EUR", hour(at / 2))
     for number, at in enumerate(sorted(random.sample(range(-5, 40), random.randrange(4)))):
         amount = None if number and random.random() < 0.3 else f"{random.random():.10f}"
         set_slice_price(amount, at / 2 + random.random() / 2)

@@ -13,6 +13,7 @@ import pytest
 from django.db import connection, transaction
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
 from quotas.costs import capacity_services, fleet_costs, ledger, rollups, services
 from quotas.costs.capacity_services import CostSubject
@@ -221,7 +222,7 @@ def from_the_ledger(ask: Callable[[], Answers]) -> Answers:
 def test_costs_are_the_same_to_the_last_digit_whatever_months_are_rolled_up(seed: int) -> None:
     random, other = Random(seed), make_cluster("other").slug
     l40s = Flavor.objects.get(name="l40s")
-    services.set_price("operator", l40s, "1.3377", "EUR", random_moment(random), "test")
+    services.set_price(SYSTEM, l40s.name, "1.3377", "EUR", random_moment(random), "test")
     for _ in range(12):
         use(random, LOCAL)
         use(random, other)
@@ -280,8 +281,8 @@ def rolled_up_fleet() -> None:
     for at, amount in ((0, "2.5"), (250, "1.75")):
         with clock.frozen(FIRST + at * HOUR):
             subject = CostSubject(l40s, Term.ON_DEMAND)
-            capacity_services.set_node_cost("operator", subject, amount, NodeCost.Per.GPU, None, "EUR", clock.now())
-            services.set_price("operator", l40s, amount, "EUR", clock.now() + 10.1 * HOUR, "test")
+            capacity_services.set_node_cost(SYSTEM, subject, amount, NodeCost.Per.GPU, "", "EUR", clock.now())
+            services.set_price(SYSTEM, l40s.name, amount, "EUR", clock.now() + 10.1 * HOUR, "test")
     used(FIRST + 7.7 * HOUR, FEBRUARY + 300.3 * HOUR, 2, team="lidar", department="sensing")
     used(FEBRUARY + 100.1 * HOUR, None, 1, team="radar", department="sensing")
     hold_gpu("gpu-0", begin + 40.4, begin + 400.1)

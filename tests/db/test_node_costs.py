@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Node
 from quotas.costs import capacity_costs, capacity_services, node_intervals, rollups, selectors, services
 from quotas.costs.capacity_services import CostSubject
@@ -19,7 +20,7 @@ from quotas.costs.cost_rows import COLUMNS
 from quotas.costs.idle_views import IdleView
 from quotas.costs.models import CapacityCostDay, CapacityCostHour, NodeCost, NodeInterval, NodeTerm, Price
 from quotas.costs.node_intervals import FoundNode
-from quotas.costs.node_split import AWS, PRESETS
+from quotas.costs.node_split import PRESETS
 from quotas.costs.node_terms import Term
 from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
@@ -53,12 +54,10 @@ def node(name: str = "l40s-0") -> Node:
     return Node.objects.get(name=name)
 
 
-def set_cost(per_hour: str, per: NodeCost.Per, since: float = 0, split: Any = None, **subject: Any) -> NodeCost:
+def set_cost(per_hour: str, per: NodeCost.Per, since: float = 0, split: str = "", **subject: Any) -> NodeCost:
     subject = subject or {"flavor": flavor(), "term": Term.ON_DEMAND}
     with clock.frozen(hour(since)):
-        return capacity_services.set_node_cost(
-            "operator", CostSubject(**subject), per_hour, per, split, "EUR", hour(since)
-        )
+        return capacity_services.set_node_cost(SYSTEM, CostSubject(**subject), per_hour, per, split, "EUR", hour(since))
 
 
 def see(since: float, term: Term | None = None, cpus: int = 64, gib: int = 488, *names: str) -> None:
@@ -99,7 +98,7 @@ def test_a_node_is_split_by_weights_and_what_is_left_is_its_rest():
     """The p3.16xlarge of AWS, twice, with four GPUs each: 10 an hour for 64 vCPU and 488 GiB."""
     record(RESOURCES, 0)
     see(0)
-    set_cost("10", PER_NODE, split=AWS)
+    set_cost("10", PER_NODE, split="aws")
     row = columns(1)["l40s"]
     gpu = Fraction(90, 4 * 9 + 576 * Fraction(1, 10) + Fraction(488, 10))
     assert Decimal(row.node_rest) == round(Decimal(float(20 - 8 * gpu)), 4)
@@ -120,8 +119,7 @@ def test_the_worked_examples_of_aws_and_opencost_are_columns_that_add_up_to_the_
 ):
     record({Unit("h100-0", GPU, f"gpu-{n}"): FoundUnit(1, 1) for n in range(gpus)}, 0)
     see(0, None, cpus, gib, "h100-0")
-    by = capacity_services.weights(split)
-    set_cost(per_hour, PER_NODE, split=by, flavor=flavor("h100"), term=Term.ON_DEMAND)
+    set_cost(per_hour, PER_NODE, split=split, flavor=flavor("h100"), term=Term.ON_DEMAND)
     row = columns(1)["h100"]
     assert (f"{Decimal(row.idle_cost) + Decimal(row.price_variance)}", row.node_rest) == (of_gpus, rest)
 
@@ -156,7 +154,7 @@ def test_the_term_is_the_label_then_the_word_of_an_operator_then_on_demand():
         set_cost(amount, PER_GPU, flavor=flavor(), term=term)
     assert costs(1)["l40s", "gpu"] == 8 * 4
     with clock.frozen(hour(1)):
-        capacity_services.set_node_term("operator", node(), Term.RESERVED)
+        capacity_services.set_node_term(SYSTEM, LOCAL, "l40s-0", Term.RESERVED)
     assert costs(2, 1)["l40s", "gpu"] == 4 * 2 + 4 * 4
     see(2, Term.SPOT, 64, 488, "l40s-0")
     assert costs(3, 2)["l40s", "gpu"] == 4 * 1 + 4 * 4
@@ -200,7 +198,7 @@ def test_recording_a_node_once_more_changes_nothing():
 def test_it_is_the_same_when_it_is_rolled_up():
     record({**RESOURCES, **GPUS}, 0)
     see(0.25, Term.SPOT)
-    set_cost("10", PER_NODE, 0, AWS, flavor=flavor(), term=Term.SPOT)
+    set_cost("10", PER_NODE, 0, "aws", flavor=flavor(), term=Term.SPOT)
     set_cost("2.5", PER_GPU, 3.5, flavor=flavor("h100"), term=Term.ON_DEMAND)
     used(hour(0), hour(30), 3)
     before = [columns(30, keys, Window(hour(0), hour(30))) for keys in (("flavor",), ("cluster",), ("team",))]
@@ -223,9 +221,7 @@ def test_a_cost_marks_the_hours_since_it_begins():
     with clock.frozen(hour(0)):
         record(RESOURCES, 0)
     with clock.frozen(hour(10)):
-        capacity_services.set_node_cost(
-            "operator", CostSubject(flavor(), Term.ON_DEMAND), "2", PER_GPU, None, "EUR", hour(2)
-        )
+        capacity_services.set_node_cost(SYSTEM, CostSubject(flavor(), Term.ON_DEMAND), "2", PER_GPU, "", "EUR", hour(2))
     assert rollups.dirty_hours(LOCAL, hour(10)) == [hour(n) for n in range(2, 9)]
 
 
@@ -234,9 +230,9 @@ def test_a_cost_never_changes_what_was_computed():
     with clock.frozen(hour(5)):
         for subject in ({"flavor": flavor(), "term": Term.ON_DEMAND}, {"node": node()}):
             with pytest.raises(Invalid, match="from now on"):
-                capacity_services.set_node_cost("operator", CostSubject(**subject), "3", PER_GPU, None, "", hour(4))
+                capacity_services.set_node_cost(SYSTEM, CostSubject(**subject), "3", PER_GPU, "", "", hour(4))
         with pytest.raises(Invalid, match="from now on"):
-            capacity_services.set_node_term("operator", node(), Term.SPOT, hour(4))
+            capacity_services.set_node_term(SYSTEM, LOCAL, "l40s-0", Term.SPOT, hour(4))
     with pytest.raises(Refused, match="another cost"):
         set_cost("3", PER_GPU)
     assert set_cost("2.0", PER_GPU).pk == NodeCost.objects.get().pk
@@ -244,20 +240,20 @@ def test_a_cost_never_changes_what_was_computed():
 
 def test_a_second_term_at_one_moment_is_refused():
     with clock.frozen(hour(0)):
-        first = capacity_services.set_node_term("operator", node(), Term.SPOT)
-        assert capacity_services.set_node_term("operator", node(), Term.SPOT).pk == first.pk
+        first = capacity_services.set_node_term(SYSTEM, LOCAL, "l40s-0", Term.SPOT)
+        assert capacity_services.set_node_term(SYSTEM, LOCAL, "l40s-0", Term.SPOT).pk == first.pk
         with pytest.raises(Refused, match="another term"):
-            capacity_services.set_node_term("operator", node(), Term.RESERVED)
+            capacity_services.set_node_term(SYSTEM, LOCAL, "l40s-0", Term.RESERVED)
     assert NodeTerm.objects.count() == 1
 
 
 def test_a_second_currency_is_refused():
     with pytest.raises(Invalid, match="two currencies"):
-        capacity_services.set_node_cost("operator", CostSubject(node=node()), "1", PER_GPU, None, "USD")
+        capacity_services.set_node_cost(SYSTEM, CostSubject(node=node()), "1", PER_GPU, "", "USD")
     Price.objects.all().delete()
     set_cost("1", PER_GPU)
     with pytest.raises(Invalid, match="two currencies"):
-        services.set_price("operator", flavor(), "1", "USD")
+        services.set_price(SYSTEM, flavor().name, "1", "USD")
 
 
 @pytest.mark.parametrize("names", [(), ("flavor",), ("term",), ("flavor", "node")])
@@ -298,13 +294,13 @@ def test_everything_adds_up_to_what_nodes_cost(seed):
     for name, gpus in (("l40s-0", 4), ("l40s-1", 4), ("h100-0", 2)):
         see(0, random.choice([None, *Term]), random.randrange(1, 99), random.randrange(1, 999), name)
         per_node[name] = round(Decimal(random.random() * 50), 10)
-        split = random.choice(list(PRESETS.values()))
+        split = random.choice(list(PRESETS))
         begins = random.choice([0, 0.5, 1])
         set_cost(str(per_node[name]), PER_NODE, begins, split, node=node(name))
         price = round(Decimal(random.random()), 10)
         if name != "l40s-1":
             with clock.frozen(hour(0)):
-                services.set_price("operator", flavor(name[:4]), price, "EUR", hour(0))
+                services.set_price(SYSTEM, flavor(name[:4]).name, price, "EUR", hour(0))
             rate = {name[:4]: Fraction(price)}
         expected += Fraction(per_node[name]) * Fraction(2 - begins) + rate[name[:4]] * gpus * Fraction(begins)
     for _ in range(random.randrange(5)):

@@ -7,6 +7,7 @@ from django.core.management import call_command
 
 from portal.core.models import AuditEntry
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from tests.support.pages import browser_of
 from tests.support.people import client, person
@@ -35,7 +36,7 @@ def test_a_token_of_a_demoted_operator_does_only_what_the_person_still_may(team)
     api = client(user)
     assert api.get("/api/v1/teams/vision").status_code == 200
     user.platform_role = ""
-    services.save_person(user, ["platform_role"])
+    services.save_person(SYSTEM, user, ["platform_role"])
     assert api.get("/api/v1/teams/vision").status_code == 404
     body = {"slug": "cells", "name": "Cells", "department": "research"}
     assert api.post("/api/v1/teams", body, format="json").status_code == 403

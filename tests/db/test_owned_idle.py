@@ -13,8 +13,8 @@ import pytest
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team
-from quotas.catalog.models import Flavor
 from quotas.costs import lending, rollups, services
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
@@ -110,8 +110,8 @@ def test_gpus_that_fail_are_the_platforms_and_idle_is_scaled_down_to_what_is_lef
 
 def test_a_team_that_moves_keeps_its_past_idle_with_its_department(teams: dict[str, Team]):
     with clock.frozen(hour(1)):
-        other = tenants.create_department("product", "Product")
-        structure.move_team(teams["lidar"], other, actor="operator")
+        other = tenants.create_department(SYSTEM, "product", "Product")
+        structure.move_team(SYSTEM, teams["lidar"], other)
     assert costs(0, 2, "department") == {"sensing": ("0.0000", "13.2000"), "product": ("0.0000", "4.4000")}
 
 
@@ -124,7 +124,7 @@ def test_a_price_that_changes_counts_from_then_on(teams: dict[str, Team]):
     Price.objects.all().delete()
     for amount, at in (("1", 0.0), ("3", 0.5)):
         with clock.frozen(hour(at)):
-            services.set_price("operator", Flavor.objects.get(name="l40s"), amount, "EUR", hour(at), "test")
+            services.set_price(SYSTEM, "l40s", amount, "EUR", hour(at), "test")
     assert costs(0, 1)["lidar"] == ("0.0000", "8.0000")
 
 

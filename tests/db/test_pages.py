@@ -12,6 +12,7 @@ from django.conf import settings
 from allocations.domain.phases import Phase
 from portal.core import clock, heartbeat
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from tests.support.pages import HTMX, browser_of, ended, held, in_phase, requested, text
 from tests.support.people import person
 from tests.support.queued import job
@@ -45,7 +46,7 @@ def test_who_opens_pages_too_fast_is_told_how_long_to_wait_and_nobody_else_is(br
 
 
 def test_sign_in_works_and_says_what_is_wrong(client, member):
-    tenants.set_password(member, "a long enough secret")
+    tenants.set_password(SYSTEM, member, "a long enough secret")
     wrong = client.post("/login", {"username": member.username, "password": "wrong"})
     assert "Please enter a correct username and password" in text(wrong)
     right = client.post("/login", {"username": member.username, "password": "a long enough secret"})
@@ -173,7 +174,7 @@ def test_a_new_tokens_secret_is_shown_once(fleet, member, browser):
 
 
 def test_another_persons_token_is_not_found(fleet, member, browser):
-    token, _ = tenants.issue_token(person(), "theirs", ["read"], timedelta(days=1))
+    token, _ = tenants.issue_token(SYSTEM, person(), "theirs", ["read"], timedelta(days=1))
     assert browser.get(f"/me/tokens/{token.pk}/revoke").status_code == 404
     assert browser.post(f"/me/tokens/{token.pk}/revoke").status_code == 404
 

@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
 from tests.support.pages import browser_of, held, requested, text
@@ -22,7 +23,7 @@ def operator():
 @pytest.fixture
 def row(team, project):
     cluster()
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 4)
     return held(requested(person(team), project, name="training"))
 
 

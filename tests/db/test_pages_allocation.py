@@ -13,6 +13,7 @@ from allocations.models import MirrorObject
 from allocations.requests import forecast
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Pool
 from quotas.limits import services as limits
 from tests.support.claim_rows import h100_node
@@ -199,7 +200,7 @@ def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
 
 
 def test_the_list_is_filtered_by_its_address(fleet, member, team, project, browser):
-    other = tenants.create_project(team, "vision-dev", "Vision development")
+    other = tenants.create_project(SYSTEM, team, "vision-dev", "Vision development")
     held(requested(member, project, name="mine"))
     ended(requested(person(team), other, name="theirs"))
     assert names(browser.get("/allocations")) == {"mine", "theirs"}
@@ -330,8 +331,8 @@ def test_what_could_start_now_names_no_end_that_it_waits_for(fleet, member, proj
 
 
 def test_another_teams_allocation_is_not_named_to_who_waits_for_it(fleet, member, project, other_team, browser):
-    there = tenants.create_project(other_team, "language-train", "Language training")
-    limits.set_limit("operator", other_team, Pool.objects.get(key="l40s/gpu"), 8)
+    there = tenants.create_project(SYSTEM, other_team, "language-train", "Language training")
+    limits.set_limit(SYSTEM, other_team, Pool.objects.get(key="l40s/gpu"), 8)
     held(requested(person(other_team), there, count=8, name="secret"))
     row = in_phase(requested(member, project), Phase.QUEUED, "WaitingForQuota")
     page = text(browser.get(f"/allocations/{row.pk}"))

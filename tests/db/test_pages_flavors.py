@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole, Team
 from quotas.catalog import services
 from quotas.catalog.discovery import discover
@@ -65,7 +66,7 @@ def operator():
 
 def test_an_operator_makes_an_accepted_flavor_a_proposal_again(operator):
     sync(LOCAL, discover([plugin_node()], []), {})
-    services.accept_flavor("test", Flavor.objects.get(name="l40s"))
+    services.accept_flavor(SYSTEM, Flavor.objects.get(name="l40s"))
     browser = browser_of(operator)
     assert "/flavors/l40s/unaccept" in text(browser.get("/flavors/l40s"))
     assert "Nothing refers to it" in text(browser.get("/flavors/l40s/unaccept"))

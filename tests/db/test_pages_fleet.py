@@ -9,6 +9,7 @@ from allocations.models import MirrorObject
 from allocations.projects import organization
 from portal.core import clock
 from portal.tenants import services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from quotas.catalog.models import Node
 from quotas.metering import foreign
@@ -121,14 +122,14 @@ def test_a_new_team_changes_no_colour(operator):
     hold("gpu-0")
     words = "gpu-0: vision / vision-train, ada"
     before = tile(shown(operator), words)
-    services.create_team(Team.objects.get(slug="vision").department, "a-first-by-name", "First by name")
+    services.create_team(SYSTEM, Team.objects.get(slug="vision").department, "a-first-by-name", "First by name")
     assert tile(shown(operator), words) == before
 
 
 def test_a_team_that_is_deleted_changes_no_colour(operator):
     department = Team.objects.get(slug="vision").department
-    mistake = services.create_team(department, "mistake", "Made by mistake")
-    services.create_team(department, "later", "Later")
+    mistake = services.create_team(SYSTEM, department, "mistake", "Made by mistake")
+    services.create_team(SYSTEM, department, "later", "Later")
     hold("gpu-0", team="later")
     words = "gpu-0: later / later-train, ada"
     before = tile(shown(operator), words)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from portal.tenants import services, structure
+from portal.tenants import members, services, structure
+from portal.tenants.actors import SYSTEM
 from tests.support.given_tokens import give_tokens
 from tests.support.pages import browser_of, text
 from tests.support.people import person
@@ -11,9 +12,9 @@ PAGE = "/projects/vision-train/kubeconfig"
 
 
 def test_it_lists_every_project_that_the_person_reaches_with_the_role_there(team, other_team, project):
-    services.create_project(other_team, "language-chat", "Chat")
+    services.create_project(SYSTEM, other_team, "language-chat", "Chat")
     member = person(team)
-    services.add_member(other_team, member, "viewer")
+    members.add(SYSTEM, other_team, member.username, "viewer")
     page = text(browser_of(member).get(PAGE))
     assert "It is no restriction." in page
     assert "Can queue Jobs and run pods on active allocations" in page
@@ -30,7 +31,7 @@ def test_the_teams_page_leads_members_and_viewers_there_and_operators_not(team, 
 
 def test_an_archived_project_has_none(team, project):
     lead = person(team, "lead")
-    structure.archive_project(project, actor="test")
+    structure.archive_project(SYSTEM, project)
     assert browser_of(lead).get(PAGE).status_code == 409
     assert PAGE not in text(browser_of(lead).get("/teams/vision"))
 

@@ -5,6 +5,7 @@ from django.test import Client
 
 from allocations.limits.matrix import matrix
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole, Team
 from quotas.catalog.models import Flavor, Path, Pool, PoolUse
 from quotas.limits.models import Limit
@@ -26,7 +27,7 @@ def browser(large: None) -> Client:
 
 @pytest.fixture
 def large(team: Team) -> None:
-    teams = [tenants.create_team(team.department, f"team-{n:02}", f"Team {n}") for n in range(TEAMS)]
+    teams = [tenants.create_team(SYSTEM, team.department, f"team-{n:02}", f"Team {n}") for n in range(TEAMS)]
     pools = [add_pool(f"gpu-{n:02}") for n in range(POOLS)]
     Limit.objects.bulk_create(Limit(team=one, pool=pool, nominal=2) for one in teams for pool in pools)
 

@@ -5,6 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
@@ -23,8 +24,8 @@ URL = "/limits/changes"
 def pool(team, other_team) -> Pool:
     cluster()
     found = Pool.objects.get(key=POOL)
-    limits.set_limit("operator", team, found, 6, borrowing=None, lending=1)
-    limits.set_limit("operator", other_team, found, 4)
+    limits.set_limit(SYSTEM, team, found, 6, borrowing=None, lending=1)
+    limits.set_limit(SYSTEM, other_team, found, 4)
     return found
 
 
@@ -54,7 +55,7 @@ def nominal(team: str) -> int:
 
 
 def test_each_cell_says_what_is_used_guaranteed_borrowed_and_lent(pool, team, other_team, project):
-    limits.set_limit("operator", team, pool, 1, borrowing=None)
+    limits.set_limit(SYSTEM, team, pool, 1, borrowing=None)
     held(requested(person(team), project, count=3))
     page = text(browser_of(person(team)).get(reverse("limits")))
     for label, amount in (("Used", "3"), ("Guaranteed", "1"), ("Borrowed", "2")):
@@ -64,10 +65,10 @@ def test_each_cell_says_what_is_used_guaranteed_borrowed_and_lent(pool, team, ot
 
 
 def test_use_that_nobody_lends_is_marked(pool, team, other_team, project, browser):
-    limits.set_limit("operator", team, pool, 3)
+    limits.set_limit(SYSTEM, team, pool, 3)
     held(requested(person(team), project, count=3))
-    limits.set_limit("operator", team, pool, 1)
-    limits.set_limit("operator", other_team, pool, 0)
+    limits.set_limit(SYSTEM, team, pool, 1)
+    limits.set_limit(SYSTEM, other_team, pool, 0)
     assert "2 more than it can get" in text(browser.get(reverse("limits")))
 
 
@@ -117,7 +118,7 @@ def test_a_second_click_applies_nothing_more(browser, team, pool):
     first = browser.post(URL, {**cell(VISION, "5"), "preview": "1"})
     sent = {**cell(VISION, "5"), "confirm": first.context["preview"].token, "key": first.context["key"]}
     assert browser.post(URL, sent).status_code == 302
-    limits.set_limit("operator", team, pool, 6)
+    limits.set_limit(SYSTEM, team, pool, 6)
     again = browser.post(URL, sent)
     assert again.status_code == 302
     assert nominal("vision") == 6
@@ -129,7 +130,7 @@ def test_an_open_cell_with_the_same_numbers_is_no_change(browser):
 
 
 def test_no_quota_is_another_state_than_a_quota_of_0(browser, team):
-    tenants.create_team(team.department, "speech", "Speech")
+    tenants.create_team(SYSTEM, team.department, "speech", "Speech")
     key = f"team:speech:{POOL}"
     untouched = {"open": [key], f"{key}-nominal": "", f"{key}-borrowing": "0", f"{key}-lending": ""}
     assert "No quota" in text(browser.get(URL, {"close": key}, headers=HTMX))
@@ -164,7 +165,7 @@ def test_a_department_has_no_use_of_its_own_and_a_guaranteed_quota_alone(browser
 
 
 def test_the_limits_of_a_team_are_filled_in_for_a_new_one(browser, team, pool):
-    tenants.create_team(team.department, "speech", "Speech")
+    tenants.create_team(SYSTEM, team.department, "speech", "Speech")
     page = text(browser.get(URL, {"copy_from": "vision", "copy_to": "speech"}))
     assert "1 limit of vision filled in for speech. Nothing is changed yet: preview the changes." in page
     key = f"team:speech:{POOL}"
@@ -207,5 +208,5 @@ def test_an_open_cell_leads_to_the_removal_of_its_quota(browser, pool, team):
     browser.post(address)
     assert not Limit.objects.filter(team=team, pool=pool).exists()
     assert "Remove quota" not in text(browser.get(URL, {"edit": VISION})), "no quota and a quota of 0 are different"
-    limits.set_limit("operator", team, pool, 0)
+    limits.set_limit(SYSTEM, team, pool, 0)
     assert "Remove quota" in text(browser.get(URL, {"edit": VISION}))

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from allocations.models import MirrorObject
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole
 from quotas.catalog.models import Pool
 from quotas.limits import selectors
@@ -28,8 +29,8 @@ POOL = "l40s/gpu"
 def pool(team, other_team) -> Pool:
     cluster()
     found = Pool.objects.get(key=POOL)
-    limits.set_limit("operator", team, found, 6, borrowing=None, lending=1)
-    limits.set_limit("operator", other_team, found, 4)
+    limits.set_limit(SYSTEM, team, found, 6, borrowing=None, lending=1)
+    limits.set_limit(SYSTEM, other_team, found, 4)
     return found
 
 
@@ -90,7 +91,7 @@ def test_a_lead_gives_a_member_a_limit(pool, team):
 def test_the_same_use_in_two_figures_is_explained(team, project):
     ada = person(team, "lead")
     h100_node(team)
-    limits.set_limit("operator", project, None, 4)
+    limits.set_limit(SYSTEM, project, None, 4)
     held(requested(ada, project, "h100/mig-3g.40gb", 2))
     held(requested(ada, project, "h100/mig-2g.20gb", 3))
     page = text(browser_of(ada).get(reverse("limits")))
@@ -105,9 +106,9 @@ def test_the_page_takes_as_many_queries_for_many_teams(pool, team):
 
     def grow():
         for number in range(49):
-            more = tenants.create_team(team.department, f"team-{number}", "More")
-            limits.set_limit("operator", more, pool, number)
-            limits.set_limit("operator", tenants.create_project(more, f"project-{number}", "More"), None, number)
+            more = tenants.create_team(SYSTEM, team.department, f"team-{number}", "More")
+            limits.set_limit(SYSTEM, more, pool, number)
+            limits.set_limit(SYSTEM, tenants.create_project(SYSTEM, more, f"project-{number}", "More"), None, number)
 
     assert_constant(lambda: browser.get(reverse("limits")), grow, at_most=25)
 
@@ -136,8 +137,8 @@ def mirrored(kind: str, name: str, facts: dict) -> None:
 
 
 def test_a_lead_changes_and_takes_away_what_the_portal_counts(pool, team, project):
-    row = limits.set_limit("test", project, None, 3)
-    fleet_wide = limits.set_limit("test", team, None, 9)
+    row = limits.set_limit(SYSTEM, project, None, 3)
+    fleet_wide = limits.set_limit(SYSTEM, team, None, 9)
     browser = browser_of(person(team, "lead"))
     page = text(browser.get(reverse("limits")))
     assert f"{reverse('limit')}?holder=project%3Avision-train&amp;scope=all&amp;nominal=3" in page
@@ -152,13 +153,13 @@ def test_a_lead_changes_and_takes_away_what_the_portal_counts(pool, team, projec
 
 
 def test_a_limit_of_another_team_is_not_there(pool, other_team):
-    row = limits.set_limit("test", other_team, None, 3)
-    stranger = browser_of(person(tenants.create_team(other_team.department, "speech", "Speech"), "lead"))
+    row = limits.set_limit(SYSTEM, other_team, None, 3)
+    stranger = browser_of(person(tenants.create_team(SYSTEM, other_team.department, "speech", "Speech"), "lead"))
     assert stranger.get(reverse("remove-limit", args=[row.pk])).status_code == 404
 
 
 def test_who_competes_how_is_shown(pool, team):
-    limits.set_policy("test", team, weight=Decimal("2.5"), reclaim="LowerPriority")
+    limits.set_policy(SYSTEM, team, {"weight": Decimal("2.5"), "reclaim": "LowerPriority"})
     page = text(browser_of(person(team)).get(reverse("limits")))
     assert "2.5" in page
     assert "<code>LowerPriority</code>" in page

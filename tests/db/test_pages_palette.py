@@ -5,6 +5,7 @@ import json
 import pytest
 
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Offering
 from tests.support.pages import browser_of, requested, text
 from tests.support.people import person
@@ -23,7 +24,7 @@ def titles(user, query=""):
 
 @pytest.fixture
 def others_project(other_team):
-    return tenants.create_project(other_team, "language-train", "Training")
+    return tenants.create_project(SYSTEM, other_team, "language-train", "Training")
 
 
 def test_a_member_finds_pages_own_allocations_projects_and_offerings(fleet, team, member, project):
@@ -84,7 +85,7 @@ def test_everything_in_it_opens(fleet, team, project, others_project, settings, 
 
 def test_what_is_left_out_is_found_by_its_name(fleet, team, member, project, monkeypatch):
     monkeypatch.setattr("frontend.presenters.palette.MOST", 1)
-    tenants.create_project(team, "zebra", "Zebra")
+    tenants.create_project(SYSTEM, team, "zebra", "Zebra")
     whole = asked(member)
     assert not whole["is_complete"]
     assert "zebra" not in [place["title"] for place in whole["places"]]

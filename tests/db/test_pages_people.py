@@ -3,7 +3,9 @@
 import pytest
 from django.urls import reverse
 
+from portal.tenants import members
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole
 from tests.support.pages import browser_of, text
 from tests.support.people import client, person
@@ -40,7 +42,7 @@ def test_an_auditor_finds_people_and_teams_by_a_part_of_their_name(team, other_t
 
 def test_platform_staff_see_who_has_a_platform_role_as_rest_lists_them(team):
     auditor, operator = (person(platform_role=role) for role in (PlatformRole.AUDITOR, PlatformRole.OPERATOR))
-    tenants.add_member(team, operator, "lead")
+    members.add(SYSTEM, team, operator.username, "lead")
     expected = [
         {"username": one.username, "platform_role": one.platform_role, "active": True}
         for one in sorted((auditor, operator), key=lambda one: one.username)
@@ -66,7 +68,7 @@ def test_the_page_takes_as_many_queries_for_many_people(team, project):
     def grow():
         for _ in range(60):
             person(team)
-        tenants.create_project(team, "vision-dev", "Development")
+        tenants.create_project(SYSTEM, team, "vision-dev", "Development")
 
     assert_constant(lambda: browser.get(URL), grow, at_most=10)
     page = text(browser.get(URL))
@@ -76,5 +78,5 @@ def test_the_page_takes_as_many_queries_for_many_people(team, project):
 
 def test_the_teams_page_leads_to_it(team, other_team):
     ada = person(team)
-    tenants.add_member(other_team, ada, "viewer")
+    members.add(SYSTEM, other_team, ada.username, "viewer")
     assert reverse("people") in text(browser_of(ada).get(reverse("teams")))

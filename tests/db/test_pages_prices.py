@@ -12,6 +12,7 @@ from django.test import Client
 
 from portal.core import clock, heartbeat
 from portal.core.models import AuditEntry
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -21,7 +22,6 @@ from quotas.costs import bills, capacity_services, node_intervals, rollups, sele
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.node_intervals import FoundNode
-from quotas.costs.node_split import AWS
 from quotas.costs.node_terms import Term
 from quotas.costs.rating import Window
 from quotas.metering import proofs
@@ -198,8 +198,8 @@ def test_a_refusal_stands_at_its_field(browser, path, values, field, words):
 
 def test_prices_have_their_history_with_the_time_in_which_each_counts(browser):
     flavor = Flavor.objects.get(name="l40s")
-    services.set_price("operator", flavor, "1.30", "EUR", NOW, "contract 7")
-    services.set_price("operator", flavor, "1.40", "EUR", NOW + DAY)
+    services.set_price(SYSTEM, flavor.name, "1.30", "EUR", NOW, "contract 7")
+    services.set_price(SYSTEM, flavor.name, "1.40", "EUR", NOW + DAY)
     with clock.frozen(NOW + HOUR):
         lines = [line for line in browser.get("/prices?all=1").context["lines"] if line.subject == "l40s"]
         assert [(line.value, line.state, line.until) for line in lines] == [
@@ -218,7 +218,7 @@ def test_offerings_without_a_price_are_named_until_one_is_set(browser, team):
     found = [plugin_node("t4-0", "Tesla-T4", {"nvidia.com/gpu": 4}, "15360")]
     sync(LOCAL, discover([*l40s_nodes(), *found], []), {})
     [flavor] = Flavor.objects.filter(accepted=False)
-    catalog.accept_flavor("test", flavor)
+    catalog.accept_flavor(SYSTEM, flavor)
     page = text(browser.get("/prices"))
     assert f"<code>{flavor.name}/whole</code>" in page
     assert f"/prices/set?of=flavor:{flavor.name}" in page
@@ -302,7 +302,7 @@ def test_bills_show_what_capacity_is_made_of_with_what_nodes_cost_besides_gpus(b
     found = dict.fromkeys(("l40s-0", "l40s-1"), FoundNode(None, 64_000, 488 * 1024))
     node_intervals.record(LOCAL, dict.fromkeys(found, SEEN), found, OCTOBER.start)
     subject = CostSubject(Flavor.objects.get(name="l40s"), Term.ON_DEMAND)
-    capacity_services.set_node_cost("op", subject, "9", NodeCost.Per.NODE, AWS, "EUR", OCTOBER.start)
+    capacity_services.set_node_cost(SYSTEM, subject, "9", NodeCost.Per.NODE, "aws", "EUR", OCTOBER.start)
     rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.end)
     answer = browser.get("/bills")
     costs = {part.name.partition(" (")[0]: Decimal(part.cost) for part in answer.context["parts"]}

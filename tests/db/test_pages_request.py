@@ -11,6 +11,7 @@ from frontend.presenters.phases import FITS
 from frontend.presenters.refusals import chips
 from portal.clusters.models import Cluster
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -39,7 +40,7 @@ def fleet(team):
         gpu_sharing__strategy="time-slicing",
     )
     cluster(plugin_node("l40s-0"), shared)
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 2)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="l40s/gpu"), 2)
     prices.price()
 
 
@@ -96,7 +97,7 @@ def test_what_is_used_of_no_quota_fills_its_bar(team, project, member):
     h100_node(team, 8)
     held(requested(member, project, "h100/mig-3g.40gb", 4))
     pool = Pool.objects.get(key="h100/slices")
-    limits.set_limit("operator", team, pool, 0)
+    limits.set_limit(SYSTEM, team, pool, 0)
     use = pool_use(team, Availability([team], user=member), pool)
     assert (use.used, use.limit, use.meter) == ("2", 0, 100)
 
@@ -274,7 +275,7 @@ def test_bad_input_is_said_at_its_field_and_nothing_is_lost_or_written(fleet, br
 
 
 def test_another_teams_project_is_not_found(fleet, browser, other_team):
-    create_project(other_team, "language-train", "Language training")
+    create_project(SYSTEM, other_team, "language-train", "Language training")
     assert browser.post("/request", form(browser, project="language-train")).status_code == 404
 
 
@@ -293,7 +294,7 @@ def test_who_may_only_look_is_told_whom_to_ask(fleet, team, project):
 
 
 def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member, project, browser):
-    other = create_project(team, "vision-dev", "Vision development")
+    other = create_project(SYSTEM, team, "vision-dev", "Vision development")
     assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
     requested(member, project)
     assert browser.get("/request").context["form"]["project"].value() == "vision-train"
@@ -307,8 +308,8 @@ def cut_on_demand(team, fleet):
     made = Cluster.objects.get()
     slices = [slices_of("h100-0", *divisible_gpu(0), *divisible_gpu(1))]
     sync(made.slug, discover([dra_node()], slices), {})
-    catalog.accept_flavor("operator", made.flavors.get(name="h100"))
-    limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 2)
+    catalog.accept_flavor(SYSTEM, made.flavors.get(name="h100"))
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="h100/slices"), 2)
 
 
 def test_slices_are_asked_for_together_or_apart_in_words_that_rest_knows(cut_on_demand, browser):
@@ -330,7 +331,7 @@ def test_more_than_a_node_has_is_offered_on_several_nodes_with_one_click(cut_on_
     made = Cluster.objects.get()
     slices = [slices_of(f"h100-{n}", *divisible_gpu(0), *divisible_gpu(1)) for n in (0, 1)]
     sync(made.slug, discover([dra_node(), dra_node("h100-1")], slices), {})
-    limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 4)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="h100/slices"), 4)
     part, (first, *_) = on_several_nodes(browser, count="3")
     assert "3 × h100/whole on several nodes" in part
     assert part.index("Available alternatives") < part.index("What you can do")
@@ -363,7 +364,7 @@ def test_slices_of_a_flavor_are_listed_the_largest_first(cut_on_demand, browser)
 
 
 def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, browser):
-    limits.set_limit("operator", team, Pool.objects.get(key="t4/gpu.shared"), 2)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="t4/gpu.shared"), 2)
     query = {"project": "vision-train", "offering": "t4/shared", "count": "1", "length": "8", "purpose": "fine-tune it"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
     assert "Warning" in part
@@ -439,8 +440,8 @@ def test_many_mig_slices_are_folded_unless_one_is_chosen(cut_on_demand, browser)
 
 
 def test_a_preset_fills_the_form(fleet, browser):
-    preset = Preset(name="Notebook", offering=Offering.objects.get(key="l40s/whole"), count=2, hours=24)
-    catalog.save_preset("operator", preset)
+    offering = Offering.objects.get(key="l40s/whole")
+    catalog.save_preset(SYSTEM, Preset(), {"name": "Notebook", "offering": offering, "count": 2, "hours": 24})
     (link,) = browser.get("/request").context["presets"]
     assert (link.name, link.words) == ("Notebook", "2 × NVIDIA L40S, 24 h")
     page = browser.get(link.url)
@@ -453,7 +454,7 @@ def test_a_preset_fills_the_form(fleet, browser):
 def test_presets_of_what_the_team_cannot_have_are_left_out(fleet, browser):
     for name, key, hidden in (("A", "t4/shared", False), ("B", "l40s/whole", True)):
         offering = Offering.objects.get(key=key)
-        catalog.save_preset("operator", Preset(name=name, offering=offering, hidden=hidden))
+        catalog.save_preset(SYSTEM, Preset(), {"name": name, "offering": offering, "hidden": hidden})
     assert browser.get("/request").context["presets"] == []
 
 

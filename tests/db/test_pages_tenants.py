@@ -5,6 +5,7 @@ from django.utils.html import escape
 
 from portal.core import clock, heartbeat
 from portal.tenants import services, structure
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Department, Invitation, Membership, Project
 from tests.support.clusters import LOCAL
 from tests.support.pages import browser_of, text
@@ -103,8 +104,8 @@ def test_a_person_of_one_team_comes_straight_to_it(team, lead):
 
 
 def test_the_tree_shows_departments_within_departments(operator, team, project):
-    above = services.create_department("science", "Science")
-    structure.set_parent(team.department, above, actor="operator")
+    above = services.create_department(SYSTEM, "science", "Science")
+    structure.set_parent(System("operator"), team.department, above)
     page = text(operator.get("/tenants"))
     assert page.index("Science") < page.index("Research") < page.index("vision-train")
     assert "/projects/vision-train/archive" in page
@@ -183,7 +184,7 @@ def test_without_its_slug_no_project_is_archived(operator, project, typed):
 
 
 def test_an_archived_project_can_be_taken_into_use_again(operator, project):
-    structure.archive_project(project, actor="operator")
+    structure.archive_project(System("operator"), project)
     assert "Restore" in text(operator.get("/tenants"))
     operator.post("/projects/vision-train/unarchive")
     project.refresh_from_db()
@@ -194,10 +195,10 @@ def test_an_archived_project_can_be_taken_into_use_again(operator, project):
 def test_pages_cost_the_same_however_many_tenants_there_are(operator, team, lead, path):
     def grow(*numbers):
         for number in numbers:
-            services.create_department(f"d-{number}", "D", parent=team.department)
-            other = services.create_team(team.department, f"t-{number}", "T")
-            services.create_project(other, f"o-{number}", "O")
-            services.create_project(team, f"p-{number}", "P")
+            services.create_department(SYSTEM, f"d-{number}", "D", parent=team.department)
+            other = services.create_team(SYSTEM, team.department, f"t-{number}", "T")
+            services.create_project(SYSTEM, other, f"o-{number}", "O")
+            services.create_project(SYSTEM, team, f"p-{number}", "P")
             person(team, "viewer")
 
     grow(0)

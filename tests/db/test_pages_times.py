@@ -14,7 +14,7 @@ from frontend.templatetags.portal import times
 from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.models import AuditEntry
-from quotas.catalog.models import Flavor
+from portal.tenants.actors import SYSTEM
 from quotas.costs import services as costs
 from tests.support.pages import HTMX, browser_of, held, in_phase, requested, text
 from tests.support.people import person
@@ -68,7 +68,7 @@ def test_a_time_in_html_is_in_the_readers_zone_and_its_tags_stay():
 
 
 def test_a_time_in_an_error_of_a_form_is_in_the_readers_zone(fleet):
-    costs.set_price("test", Flavor.objects.get(name="l40s"), Decimal(2), "EUR", AT, "test")
+    costs.set_price(SYSTEM, "l40s", Decimal(2), "EUR", AT, "test")
     browser = browser_of(person(platform_role="operator"))
     browser.cookies["timezone"] = NEPAL
     page = text(browser.post("/prices/set", {"of": "flavor:l40s", "amount": "3", "valid_from": "2126-03-02T02:15"}))

@@ -8,7 +8,7 @@ import pytest
 
 from portal.core import clock
 from portal.core.heartbeat import beat
-from quotas.catalog.models import Flavor
+from portal.tenants.actors import SYSTEM
 from quotas.costs import services as costs
 from quotas.metering import services as metering
 from tests.support.fleet import allocate
@@ -42,7 +42,7 @@ def unpriced(noon, member, project):
 
 @pytest.fixture
 def partly(unpriced, noon):
-    costs.set_price("test", Flavor.objects.get(name="l40s"), "1.10", "EUR", noon - timedelta(hours=1), "test")
+    costs.set_price(SYSTEM, "l40s", "1.10", "EUR", noon - timedelta(hours=1), "test")
     return unpriced
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from allocations.projects import transfer
+from allocations.projects import organization
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM, System
 from portal.tenants.models import Department, Team
 from quotas.catalog import services as catalog
 from quotas.catalog import versions
@@ -61,17 +62,17 @@ def discovered(**values: Any) -> None:
 
 
 def hide_small() -> None:
-    catalog.hide_offering("test", Offering.objects.get(key=f"h100/mig-{SMALL}"), hidden=True)
+    catalog.hide_offering(SYSTEM, Offering.objects.get(key=f"h100/mig-{SMALL}"), hidden=True)
 
 
 def hide_and_show_small() -> None:
     hide_small()
-    catalog.hide_offering("test", Offering.objects.get(key=f"h100/mig-{SMALL}"), hidden=False)
+    catalog.hide_offering(SYSTEM, Offering.objects.get(key=f"h100/mig-{SMALL}"), hidden=False)
 
 
 def hide_flavor() -> None:
     flavor = Flavor.objects.get(name="l40s")
-    catalog.configure_flavor("test", flavor, {"hidden": True, "cpu_millicores_per_gpu": None})
+    catalog.configure_flavor(SYSTEM, flavor, {"hidden": True, "cpu_millicores_per_gpu": None})
     capacity.add_values(
         LOCAL, capacity.open_units(LOCAL), {unit: Value("l40s", Fraction(1), offered=False) for unit in RESOURCES}
     )
@@ -94,25 +95,25 @@ def discover_another_layout() -> None:
 
 
 def move_team() -> None:
-    other = tenants.create_department("elsewhere", "Elsewhere")
-    transfer.move_team(Team.objects.get(slug="vision"), other, actor="test")
+    other = tenants.create_department(SYSTEM, "elsewhere", "Elsewhere")
+    organization.change_team(SYSTEM, Team.objects.get(slug="vision"), {"department": other})
 
 
 def move_department() -> None:
-    above = tenants.create_department("above", "Above")
-    transfer.move_department(Department.objects.exclude(slug="above").get(), above, actor="test")
+    above = tenants.create_department(SYSTEM, "above", "Above")
+    organization.change_department(SYSTEM, Department.objects.exclude(slug="above").get(), {"parent": above})
 
 
 def rename_team() -> None:
-    structure.rename(Team.objects.get(slug="vision"), "Sight", actor="test")
+    structure.rename(System("test"), Team.objects.get(slug="vision"), "Sight")
 
 
 def set_limit() -> None:
-    limits.set_limit("test", Team.objects.get(slug="vision"), Pool.objects.get(key="l40s/gpu"), 1)
+    limits.set_limit(SYSTEM, Team.objects.get(slug="vision"), Pool.objects.get(key="l40s/gpu"), 1)
 
 
 def set_price() -> None:
-    services.set_price("test", Flavor.objects.get(name="l40s"), "9", "EUR", source="test")
+    services.set_price(SYSTEM, "l40s", "9", "EUR", source="test")
 
 
 CHANGES = [
@@ -178,4 +179,4 @@ def test_a_proposal_with_a_price_keeps_its_name() -> None:
     Flavor.objects.filter(pk=flavor.pk).update(accepted=False)
     flavor.refresh_from_db()
     with pytest.raises(Refused, match="has a price"):
-        catalog.configure_flavor("test", flavor, {"name": "ada"})
+        catalog.configure_flavor(SYSTEM, flavor, {"name": "ada"})

@@ -6,6 +6,7 @@ from allocations.reconcile import mirror
 from allocations.reconcile.project import project_facts
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from quotas.catalog.models import Flavor, Pool
 from quotas.limits import services as limits
@@ -26,7 +27,7 @@ def two_flavors(team: Team) -> None:
 
 
 def limit(team: Team, nominal: int, borrowing: int | None) -> None:
-    limits.set_limit("test", team, Pool.objects.get(key="h100/gpu"), nominal, borrowing=borrowing)
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="h100/gpu"), nominal, borrowing=borrowing)
 
 
 def resources(project: Project) -> dict[str, object]:
@@ -52,10 +53,10 @@ def test_a_flavor_of_which_the_team_has_no_quota_is_told_apart(team: Team, other
 
 
 def test_the_projects_of_a_team_follow_its_quota(team: Team, other_team: Team, project: Project) -> None:
-    tenants.create_project(other_team, "language-train", "Another team's")
+    tenants.create_project(SYSTEM, other_team, "language-train", "Another team's")
     for change in (
         lambda: limit(team, 0, 0),
-        lambda: limits.remove_limit("test", Limit.objects.get(team=team, pool__key="h100/gpu")),
+        lambda: limits.remove_limit(SYSTEM, Limit.objects.get(team=team, pool__key="h100/gpu")),
     ):
         WorkItem.objects.all().delete()
         change()

@@ -10,6 +10,7 @@ import pytest
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import HierarchyChange, Team
 from quotas.catalog import versions
 from quotas.catalog.models import Offering, Pool
@@ -35,7 +36,7 @@ def pool(key: str = "l40s/gpu") -> Pool:
 
 def set_limit(at: float, holder: Any, nominal: int, scope: Any = None, **bounds: Any) -> Any:
     with clock.frozen(hour(at)):
-        return services.set_limit("operator", holder, scope or pool(), nominal, **bounds)
+        return services.set_limit(SYSTEM, holder, scope or pool(), nominal, **bounds)
 
 
 def applied(start: float, end: float, key: str = "l40s/gpu") -> list[tuple[datetime, dict[str, Quota]]]:
@@ -63,7 +64,7 @@ def test_what_does_not_change_is_no_row(team: Team):
 def test_a_removed_quota_is_none_from_then_on(team: Team):
     limit = set_limit(1, team, 4)
     with clock.frozen(hour(2)):
-        services.remove_limit("operator", limit)
+        services.remove_limit(SYSTEM, limit)
     assert applied(1, 3) == [(hour(1), {"team-vision": Quota(4, 0, None)}), (hour(2), {"team-vision": Quota()})]
 
 
@@ -89,9 +90,9 @@ def test_a_team_that_moves_is_in_its_department_of_the_time(team: Team):
         structure.record_parent(team.department)
         structure.record_parent(team)
     with clock.frozen(hour(2)):
-        other = tenants.create_department("product", "Product")
-        structure.set_parent(other, team.department, actor="operator")
-        structure.move_team(team, other, actor="operator")
+        other = tenants.create_department(SYSTEM, "product", "Product")
+        structure.set_parent(SYSTEM, other, team.department)
+        structure.move_team(SYSTEM, team, other)
     found = {one.start: dict(one.parents) for one in history.periods(LOCAL, hour(1), hour(3))}
     assert found[hour(1)] == {"dept-research": None, "dept-product": None, "team-vision": "dept-research"}
     assert found[hour(2)] == {"dept-research": None, "dept-product": "dept-research", "team-vision": "dept-product"}
@@ -105,7 +106,7 @@ def test_before_its_first_row_a_team_was_where_it_was_first(team: Team):
 def test_weights_are_recorded_when_they_change(team: Team):
     for at, weight, within in ((1, 1, "Never"), (2, 2, "Never"), (3, 2, "LowerPriority"), (4, 1, "Never")):
         with clock.frozen(hour(at)):
-            services.set_policy("operator", team, weight=Decimal(weight), within=within)
+            services.set_policy(SYSTEM, team, {"weight": Decimal(weight), "within": within})
     assert list(WeightChange.objects.order_by("at").values_list("at", "weight")) == [
         (hour(2), Decimal(2)),
         (hour(4), Decimal(1)),

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from allocations.reconcile.metering import balance_proof, ledger_rollups
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.costs import ledger
 from quotas.costs.rating import RatedUsage
@@ -54,7 +55,7 @@ Prices = dict[str, list[tuple[datetime, Fraction]]]
 @pytest.fixture
 def projects(team: Team, other_team: Team) -> list[Project]:
     teams = (team, team, other_team, other_team)
-    return [tenants.create_project(each, f"{each.slug}-{n}", "Simulated") for n, each in enumerate(teams)]
+    return [tenants.create_project(SYSTEM, each, f"{each.slug}-{n}", "Simulated") for n, each in enumerate(teams)]
 
 
 @settings(

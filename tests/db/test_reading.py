@@ -14,6 +14,7 @@ from portal.core.any_of import AnyOf
 from portal.core.models import Heartbeat, WorkItem
 from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Batch, Columns, Rows, read_tables
+from portal.tenants.actors import SYSTEM
 from quotas.limits import services
 from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
@@ -86,7 +87,7 @@ def test_parts_of_a_batch_are_read_in_one_query_and_those_added_later_in_another
 
 def test_a_relation_that_a_row_does_not_have_is_none(team):
     fleet(team)
-    services.set_limit("operator", team, None, 1)
+    services.set_limit(SYSTEM, team, None, 1)
     counted = Limit.objects.filter(pool=None).select_related("pool", "offering", "flavor", "project")
     [[found]] = read_tables(Rows(counted))
     assert (found.pool, found.offering, found.flavor, found.project) == (None, None, None, None)

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
 from quotas.costs import rollups, services
 from quotas.costs.models import Price
@@ -148,10 +149,10 @@ def test_a_first_price_in_the_past_marks_the_hours_of_every_cluster_until_the_ne
         used(hour(3), None)
         used(hour(3), None, cluster=other.slug)
     flavor = Flavor.objects.get(name="l40s")
-    services.set_price("operator", flavor, "2", "EUR", hour(8), "test")
+    services.set_price(SYSTEM, flavor.name, "2", "EUR", hour(8), "test")
     assert marked() == [8, 9]
     DirtyHour.objects.all().delete()
-    services.set_price("operator", flavor, "1", "EUR", hour(1), "test")
+    services.set_price(SYSTEM, flavor.name, "1", "EUR", hour(1), "test")
     found = DirtyHour.objects.order_by().values_list("cluster", flat=True).distinct()
     assert (marked(), set(found)) == ([3, 4, 5, 6, 7], {LOCAL, other.slug})
 
@@ -159,7 +160,7 @@ def test_a_first_price_in_the_past_marks_the_hours_of_every_cluster_until_the_ne
 def test_a_price_from_now_on_marks_nothing() -> None:
     used(hour(3), None)
     DirtyHour.objects.all().delete()
-    services.set_price("operator", Flavor.objects.get(name="l40s"), "2", "EUR", source="test")
+    services.set_price(SYSTEM, "l40s", "2", "EUR", source="test")
     assert marked() == []
 
 

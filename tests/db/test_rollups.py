@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from portal.core import clock
-from quotas.catalog.models import Flavor
+from portal.tenants.actors import SYSTEM
 from quotas.costs import fleet_costs, ledger, rollups, services
 from quotas.costs.filters import EVERYTHING, UNALLOCATED
 from quotas.costs.models import Price
@@ -64,7 +64,7 @@ def catalog(db: None) -> None:
 
 def set_price(amount: str, at: float, flavor: str = "l40s") -> Price:
     with clock.frozen(hour(at)):
-        return services.set_price("operator", Flavor.objects.get(name=flavor), amount, "EUR", hour(at), "test")
+        return services.set_price(SYSTEM, flavor, amount, "EUR", hour(at), "test")
 
 
 def amounts(model: Any = HourTotal, *names: str) -> dict[tuple[Any, ...], Fraction]:

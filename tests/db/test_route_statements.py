@@ -16,6 +16,7 @@ from django.test.utils import override_settings
 from allocations.models import Allocation
 from portal.core import heartbeat
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from tests.support.fleet import allocate, fleet
@@ -63,7 +64,7 @@ def user(team: Team, project: Project, other_team: Team) -> User:
 
 def grow(user: User, project: Project) -> None:
     """Add 49 of each: the person's allocations that are held, and those that wait, their team's Jobs, and flavors."""
-    more = tenants.create_project(project.team, "vision-crowd", "More")
+    more = tenants.create_project(SYSTEM, project.team, "vision-crowd", "More")
     crowd(user, more, Offering.objects.get(key="l40s/whole"), 4 * 49)
     for row in Allocation.objects.filter(project=more)[:49]:
         held(row)

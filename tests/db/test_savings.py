@@ -6,6 +6,7 @@ import pytest
 
 from portal.core import clock
 from portal.core.errors import Invalid
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
 from quotas.costs import rollups, savings, services
 from quotas.costs.calendar import UTC_CALENDAR
@@ -102,7 +103,7 @@ def test_at_night_what_is_held_without_a_pod_counts_at_the_prices_of_the_time(st
     pods(row.holder_id, 8, 18)
     pods(row.holder_id, 22, 23)
     with clock.frozen(hour(3)):
-        services.set_price("test", Flavor.objects.get(name="l40s"), "2", "EUR", hour(4), "test")
+        services.set_price(SYSTEM, "l40s", "2", "EUR", hour(4), "test")
     [one] = found(staff, SavingKind.QUIET_HOURS)
     assert one.usage == priced(8) + priced(2 * (2 + 3), 2)
     assert (one.team, one.project, one.offering, one.holder_id) == (

@@ -10,6 +10,7 @@ from portal.core.models import AuditEntry
 from portal.core.slots import Slots
 from portal.http import counters
 from portal.tenants import password_hashing, services
+from portal.tenants.actors import SYSTEM
 from tests.services import free_port
 from tests.support.people import client as api_client
 from tests.support.people import person
@@ -33,7 +34,7 @@ def address():
 @pytest.fixture
 def user(team):
     user = person(team)
-    services.set_password(user, SECRET)
+    services.set_password(SYSTEM, user, SECRET)
     return user
 
 

@@ -24,6 +24,7 @@ from allocations.models import Allocation
 from allocations.reconcile.metering import balance_proof, ledger_rollups, open_intervals
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.costs import ledger, selectors
@@ -73,7 +74,7 @@ CENTS, MICROHOURS = 10**4, 10**6
 @pytest.fixture
 def projects(team: Team, other_team: Team) -> list[Project]:
     teams = (team, team, other_team, other_team)
-    return [tenants.create_project(each, f"{each.slug}-{n}", "Simulated") for n, each in enumerate(teams)]
+    return [tenants.create_project(SYSTEM, each, f"{each.slug}-{n}", "Simulated") for n, each in enumerate(teams)]
 
 
 def holders(heard: Plan, projects: Sequence[Project], member: User) -> dict[int, Names]:

@@ -12,6 +12,7 @@ from portal.api.views.projects import ends_document
 from portal.core.reading import read_tables
 from portal.tenants.models import PlatformRole
 from quotas.catalog.models import Pool
+from quotas.limits.tree import Quota
 from tests.support.claim_rows import h100_node
 from tests.support.pages import browser_of, held, requested, text
 from tests.support.people import client, person
@@ -53,7 +54,7 @@ def test_the_preview_of_a_limit_tells_two(row, team):
     body = {"team": "vision", "pool": "h100/slices", "nominal": 1}
     found = client(operator).post("/api/v1/limits/preview", body, format="json").json()
     assert [one["slices"] for one in found["allocations"]] == [2]
-    spec = limit_services.LimitSpec(1)
+    spec = Quota(1)
     effect = limit_services.effect(operator, team, Pool.objects.get(key="h100/slices"), spec)
     assert effect.in_use == 2
 

@@ -5,7 +5,8 @@ from django.contrib.auth.models import AnonymousUser
 
 from portal.core.errors import Forbidden, NotVisible
 from portal.core.reading import read_tables
-from portal.tenants import access, services
+from portal.tenants import access, members, services
+from portal.tenants.actors import SYSTEM
 from tests.support.people import person
 
 EXPECTED = {
@@ -72,9 +73,9 @@ def test_a_member_may_not_release_what_another_made(people, team):
 
 
 def test_who_left_the_team_or_only_reads_now_no_longer_owns(people, team):
-    services.add_member(team, people["owner"], "viewer")
+    members.add(SYSTEM, team, people["owner"].username, "viewer")
     assert not access.can(people["owner"], "allocation.release", team, owner=people["owner"])
-    services.remove_member(team, people["owner"])
+    members.remove(SYSTEM, team, people["owner"].username)
     assert not access.can(people["owner"], "allocation.view", team, owner=people["owner"])
 
 
@@ -90,7 +91,7 @@ def test_another_team_is_not_visible_and_a_missing_role_is_named(people, team):
 
 
 def test_lists_hold_only_what_is_visible(people, project, other_team):
-    services.create_project(other_team, "language-train", "Language training")
+    services.create_project(SYSTEM, other_team, "language-train", "Language training")
     assert {team.slug for team in access.visible_teams(people["member"])} == {"vision"}
     assert {found.slug for found in access.visible_projects(people["stranger"])} == {"language-train"}
     assert access.visible_projects(people["auditor"]).count() == 2

@@ -28,7 +28,9 @@ from portal.clusters.models import Cluster
 from portal.core.errors import Invalid
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
+from portal.tenants.project_options import ProjectOptions
 from portal.workqueue import controllers, targets
 from portal.workqueue import queue as workqueue
 from quotas.catalog import services as catalog
@@ -64,20 +66,20 @@ def test_what_a_flavor_is_given_concerns_its_cluster_and_a_team_concerns_all(
     team: Team, twins: dict[str, Twin]
 ) -> None:
     flavor = twins[FAR].offering("l40s/whole").flavor
-    catalog.configure_flavor("operator", flavor, {"title": "L40S"})
+    catalog.configure_flavor(SYSTEM, flavor, {"title": "L40S"})
     assert due() == {"far/platform", "far/inventory", "far/project:vision-far"}
     WorkItem.objects.all().delete()
-    limits.set_limit("operator", team, flavor.pools.get(), 3)
+    limits.set_limit(SYSTEM, team, flavor.pools.get(), 3)
     assert due() == {"far/platform", "far/project:vision-far"}
     WorkItem.objects.all().delete()
-    tenants.create_team(team.department, "speech", "Speech")
+    tenants.create_team(SYSTEM, team.department, "speech", "Speech")
     assert due() == {"far/platform", "local/platform"}
 
 
 def test_service_accounts_of_a_clusters_own_projects_have_the_priority_level_of_tenants(
     team: Team, twins: dict[str, Twin]
 ) -> None:
-    tenants.create_project(team, "closed", "Closed", cluster=FAR)
+    tenants.create_project(SYSTEM, team, "closed", "Closed", ProjectOptions(cluster=FAR))
     Project.objects.filter(slug="closed").update(archived_at=T0)
     mirrored(FAR, "Namespace", "still-there")
     rule = flow_rules(FAR)["gpu-portal-projects"]
@@ -88,7 +90,7 @@ def test_service_accounts_of_a_clusters_own_projects_have_the_priority_level_of_
 def test_a_team_has_a_priority_level_in_each_cluster_with_a_project_of_its_own(
     team: Team, twins: dict[str, Twin]
 ) -> None:
-    tenants.create_project(team, "closed", "Closed", cluster=FAR)
+    tenants.create_project(SYSTEM, team, "closed", "Closed", ProjectOptions(cluster=FAR))
     Project.objects.filter(slug="closed").update(archived_at=T0)
     name = f"gpu-portal-team-{team.slug}"
     levels = [one for one in desired_manifests(FAR) if one["kind"] == "PriorityLevelConfiguration"]

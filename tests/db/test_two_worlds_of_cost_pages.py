@@ -11,7 +11,8 @@ import pytest
 from django.test import Client
 
 from portal.core import clock, heartbeat
-from portal.tenants import services as tenants
+from portal.tenants import members
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from quotas.costs import saved_views
 from tests.support.fleet import allocate
@@ -58,7 +59,7 @@ def reader(team: Team, project: Project, role: str) -> Client:
     user = person(team, "member")
     held(allocate(user, project), hours=2)
     saved_views.save(user, f"of a {role}", "aggregate=member&window=30d", team)
-    tenants.add_member(team, user, role)
+    members.add(SYSTEM, team, user.username, role)
     return browser_of(user)
 
 

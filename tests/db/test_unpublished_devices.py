@@ -11,6 +11,7 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
 from allocations.requests import details
 from portal.core.models import WorkItem
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import PlatformRole, Project, Team
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def of_team(team: Team, project: Project) -> Project:
     bodies.offered(bodies.node(), bodies.h100(), bodies.slices(2, [bodies.gpu(0), bodies.gpu(1)]))
     for pool in Pool.objects.all():
-        limits.set_limit("test", team, pool, 2)
+        limits.set_limit(SYSTEM, team, pool, 2)
     return project
 
 

@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, selectors, windows
 from quotas.costs import services as costs
@@ -144,7 +145,7 @@ def test_gpus_at_the_price_that_is_split_off_their_instance_cost_its_gpu_part_wh
     for n in range(3):
         hold_gpu(f"gpu-{n}", 0, 1)
     with clock.frozen(hour(0)):
-        costs.set_price("test", Flavor.objects.get(name="h100"), price, "EUR", hour(0))
+        costs.set_price(SYSTEM, "h100", price, "EUR", hour(0))
     [found] = selectors.costs(HOUR, ["flavor"], now=UNTIL_NOW, idle=IdleView()).rows
     assert (found.cost, found.idle_cost) == ("1.5135", "2.5224")
     assert round(72 * unit, 4) == Fraction("4.0359") == Fraction("1.5135") + Fraction("2.5224")
@@ -199,8 +200,8 @@ def test_a_day_in_berlin_has_as_many_gpu_hours_as_it_has_hours(day: date, hours:
     start, end = midnight(day), midnight(day + timedelta(days=1))
     flavor = Flavor.objects.get(name="l40s")
     with clock.frozen(start.astimezone(UTC)):
-        costs.set_price("test", flavor, "2", "EUR", start.astimezone(UTC))
-        costs.set_price("test", flavor, "5", "EUR", end.astimezone(UTC))
+        costs.set_price(SYSTEM, flavor.name, "2", "EUR", start.astimezone(UTC))
+        costs.set_price(SYSTEM, flavor.name, "5", "EUR", end.astimezone(UTC))
     used(start - timedelta(days=2), None)
     text = f"{start.isoformat()},{end.isoformat()}"
     found = selectors.costs(windows.parse(text, UNTIL_NOW), ["team"], now=UNTIL_NOW)

@@ -11,6 +11,7 @@ import pytest
 from allocations.cluster.client import WATCH_S
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -37,7 +38,7 @@ def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
     """
     people: list[tuple[User, Project]] = []
     for slug in ("vision", "language", "vision", "language"):
-        project = tenants.create_project(Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
+        project = tenants.create_project(SYSTEM, Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
         people.append((User.objects.get(username=f"{slug}-member"), project))
     workqueue.enqueue(*(targets.project(LOCAL, project.slug) for _, project in people))
     for _, project in people:

@@ -29,6 +29,7 @@ from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -55,7 +56,7 @@ FILLER_BYTES = 900_000
 @pytest.fixture
 def archived_since(kubectl: Kubectl) -> Iterator[Project]:
     """Create a project, wait for its namespace, and yield it, to be archived after the backup."""
-    created = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
+    created = tenants.create_project(SYSTEM, Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
     workqueue.enqueue(targets.project(LOCAL, created.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", created.namespace), AssertionError)
     yield created

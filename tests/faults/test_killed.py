@@ -10,6 +10,7 @@ import requests
 from allocations.models import Allocation
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, User
 from tests.support.cluster.waiting import eventually
 from tests.support.faults.crowd import Crowd
@@ -71,4 +72,4 @@ def _post(url: str, headers: dict[str, str], body: dict[str, str]) -> str:
 
 
 def _token(user: User) -> str:
-    return tenants.issue_token(user, "fault test", ["read", "request"], timedelta(hours=1))[1]
+    return tenants.issue_token(SYSTEM, user, "fault test", ["read", "request"], timedelta(hours=1))[1]

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from playwright.sync_api import Locator, Page
 
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 
 Open = Callable[..., Page]
@@ -29,7 +30,7 @@ class Clicks:
 
 
 def with_password(user: User) -> User:
-    tenants.set_password(user, PASSWORD)
+    tenants.set_password(SYSTEM, user, PASSWORD)
     return user
 
 

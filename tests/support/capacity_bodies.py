@@ -6,6 +6,7 @@ from typing import Any
 
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor
 from quotas.metering.models import CapacityInterval
@@ -93,7 +94,7 @@ def of(name: str) -> CapacityInterval:
 
 def accept_all() -> None:
     for flavor in Flavor.objects.all():
-        catalog.accept_flavor("test", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
 
 
 def offered(*bodies: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from allocations.reconcile import mirror
 from allocations.reconcile.inventory import slice_fact
 from portal.clusters.models import Cluster
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -34,8 +35,8 @@ def h100_node(team: Team, gpus: int = 4) -> None:
     MirrorObject.objects.bulk_create(rows)
     cluster = Cluster.objects.get(slug=LOCAL)
     sync(cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.observed_object(row)) for row in rows]), {})
-    catalog.accept_flavor("system", cluster.flavors.get(name="h100"))
-    limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), gpus)
+    catalog.accept_flavor(SYSTEM, cluster.flavors.get(name="h100"))
+    limits.set_limit(SYSTEM, team, Pool.objects.get(key="h100/slices"), gpus)
     prices.price()
 
 

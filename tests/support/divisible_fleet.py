@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from portal.clusters.models import Cluster
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -24,7 +25,7 @@ def member_of(team: Team) -> User:
     slices = [slices_of(node, *cut_gpu(node, 0), *cut_gpu(node, 1)) for node in nodes]
     sync(cluster.slug, discover([dra_node(node) for node in nodes], slices), {})
     for flavor in cluster.flavors.all():
-        catalog.accept_flavor("test", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     for pool in Pool.objects.all():
-        limits.set_limit("test", team, pool, 4)
+        limits.set_limit(SYSTEM, team, pool, 4)
     return person(team)

@@ -10,6 +10,7 @@ from allocations.domain.allocation_spec import AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.clusters.models import Cluster
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import selectors
 from quotas.catalog import services as catalog
@@ -37,12 +38,12 @@ def fleet(*teams: Team, more_flavors: int = 0, slug: str = LOCAL, prices: Mappin
     classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
     sync(slug, discover(nodes, slices, *selectors.known_names(slug), classes=classes), {})
     for flavor in cluster.flavors.all():
-        catalog.accept_flavor("test", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     for team in teams:
         for pool in Pool.objects.filter(flavor__cluster=slug):
-            limits.set_limit("test", team, pool, 4 if pool.flavor.name.startswith("l40s") else 2)
+            limits.set_limit(SYSTEM, team, pool, 4 if pool.flavor.name.startswith("l40s") else 2)
     for flavor in Flavor.objects.filter(name__in=prices):
-        costs.set_price("test", flavor, Decimal(prices[flavor.name]), "EUR", SINCE, "test")
+        costs.set_price(SYSTEM, flavor.name, Decimal(prices[flavor.name]), "EUR", SINCE, "test")
     return cluster
 
 

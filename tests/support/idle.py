@@ -4,6 +4,7 @@ from typing import Any
 
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.costs import selectors
@@ -18,14 +19,16 @@ OWNER = IdleView(IdleMode.OWNER)
 
 def set_quota(at: float, holder: Team | Department, nominal: int, key: str = "l40s/gpu", **bounds: Any) -> None:
     with clock.frozen(hour(at)):
-        limits.set_limit("operator", holder, Pool.objects.get(key=key), nominal, **bounds)
+        limits.set_limit(SYSTEM, holder, Pool.objects.get(key=key), nominal, **bounds)
 
 
 def sensing() -> dict[str, Team]:
     """Create the teams of the example in docs/concepts/lending.md with their quotas of eight l40s, from hour -1 on."""
     with clock.frozen(hour(-1)):
-        department = tenants.create_department("sensing", "Sensing")
-        teams = {slug: tenants.create_team(department, slug, slug.title()) for slug in ("lidar", "radar", "sonar")}
+        department = tenants.create_department(SYSTEM, "sensing", "Sensing")
+        teams = {
+            slug: tenants.create_team(SYSTEM, department, slug, slug.title()) for slug in ("lidar", "radar", "sonar")
+        }
     set_quota(-1, teams["lidar"], 4, borrowing=4, lending=3)
     set_quota(-1, teams["radar"], 2, borrowing=4)
     set_quota(-1, teams["sonar"], 2, borrowing=4)

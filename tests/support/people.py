@@ -5,7 +5,8 @@ from itertools import count
 
 from rest_framework.test import APIClient
 
-from portal.tenants import services
+from portal.tenants import members, services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Scope, Team, User
 
 _numbers = count(1)
@@ -17,13 +18,13 @@ def person(team: Team | None = None, role: str = "member", *, platform_role: str
     user.set_unusable_password()
     user.save()
     if team is not None:
-        services.add_member(team, user, role)
+        members.add(SYSTEM, team, user.username, role)
     return user
 
 
 def client(user: User, *scopes: str) -> APIClient:
     """Return a REST client with a token of `user`; with every scope unless some are named."""
-    _, secret = services.issue_token(user, "test", scopes or Scope.values, timedelta(days=1))
+    _, secret = services.issue_token(SYSTEM, user, "test", scopes or Scope.values, timedelta(days=1))
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     return api

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from portal.clusters.models import Cluster
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import Discovered, NodeFact, discover
 from quotas.catalog.sync import sync
@@ -37,7 +38,7 @@ def cluster(*nodes: NodeFact) -> Cluster:
     made = Cluster.objects.get(slug=LOCAL)
     sync(made.slug, found(*nodes), {})
     for flavor in made.flavors.all():
-        catalog.accept_flavor("system", flavor)
+        catalog.accept_flavor(SYSTEM, flavor)
     return made
 
 

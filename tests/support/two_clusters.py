@@ -8,7 +8,9 @@ from allocations.cluster.kinds import KINDS
 from allocations.models import Allocation, MirrorObject
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
+from portal.tenants.project_options import ProjectOptions
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL, make_cluster
@@ -37,7 +39,9 @@ class Twin:
 def make_twins(team: Team, project: Project, member: User) -> dict[str, Twin]:
     """Create a fleet, a project and an allocation in each cluster; return them by cluster."""
     make_cluster(FAR)
-    far = tenants.create_project(team, "vision-far", "Far away", cluster=FAR, namespace=NAMESPACE)
+    far = tenants.create_project(
+        SYSTEM, team, "vision-far", "Far away", ProjectOptions(cluster=FAR, namespace=NAMESPACE)
+    )
     twins = {}
     for slug, home in ((LOCAL, project), (FAR, far)):
         cluster = fleet(team, slug=slug)

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.core import clock
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import bills, rollups, saved_views
@@ -52,7 +53,7 @@ def one_world(team: Team, other_team: Team) -> None:
     operator = person(platform_role="operator")
     with clock.frozen(hour(-40 * 24)):
         for holder in (team, other_team):
-            limits.set_limit("operator", holder, Pool.objects.get(key="l40s/gpu"), 4, borrowing=4)
+            limits.set_limit(SYSTEM, holder, Pool.objects.get(key="l40s/gpu"), 4, borrowing=4)
     _use("vision", OWN)
     with clock.frozen(NOW):
         bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "9000")

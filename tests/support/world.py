@@ -16,10 +16,13 @@ from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from frontend import time_zone
 from portal.tenants import invitations, services
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Offering, Pool, Preset
-from quotas.costs import bills, pricing, saved_views
+from quotas.costs import bills, capacity_services, saved_views
+from quotas.costs import services as prices
 from quotas.limits.models import Limit
+from quotas.limits.tree import Quota
 from tests.support import access_matrix, request_bodies
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
@@ -127,9 +130,7 @@ def world(team: Team, other: Team, project: Project) -> World:
         "operator": person(platform_role="operator"),
     }
     User.objects.create(username="anyone")
-    limit = limit_services.set_limit(
-        people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.LimitSpec(4)
-    )
+    limit = limit_services.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), Quota(4))
     view = saved_views.save(people["member"], "Usage", "aggregate=member", team)
     dated = scheduled(people["operator"])
     bill = bills.enter_bill(people["operator"], "local", date(2026, 1, 1), Decimal(1000))
@@ -142,13 +143,13 @@ def world(team: Team, other: Team, project: Project) -> World:
         browser.force_login(user)
         result.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
         for name, scopes in ((role, list(Scope)), (f"{role} (reading)", [Scope.READ])):
-            row, secret = services.issue_token(user, "matrix", scopes, timedelta(days=1))
+            row, secret = services.issue_token(SYSTEM, user, "matrix", scopes, timedelta(days=1))
             result.tokens[name], result.secrets[name] = row.pk, secret
             result.clients[name] = APIClient()
             result.clients[name].credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     result.tokens["anonymous"] = result.tokens["member"]
     result.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
-    third = services.create_team(team.department, "third", "Third")
+    third = services.create_team(SYSTEM, team.department, "third", "Third")
     for role, user in people.items():
         result.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
     result.received["anonymous"] = result.received["member"]
@@ -158,10 +159,10 @@ def world(team: Team, other: Team, project: Project) -> World:
 def scheduled(operator: User) -> dict[str, int]:
     """Return a price, a node cost, a node term and a fixed cost that have not begun, by their address in REST."""
     begins = datetime(2090, 1, 1, tzinfo=UTC)
-    subject = pricing.subject_named(operator, "l40s", "spot")
+    subject = capacity_services.subject_named(operator, "l40s", "spot")
     return {
-        "prices": pricing.set_price(operator, "h100", "4", valid_from=begins).pk,
-        "node-costs": pricing.set_node_cost(operator, subject, "2", "gpu", valid_from=begins).pk,
-        "node-terms": pricing.set_node_term(operator, "local", "l40s-0", "spot", begins).pk,
+        "prices": prices.set_price(operator, "h100", "4", valid_from=begins).pk,
+        "node-costs": capacity_services.set_node_cost(operator, subject, "2", "gpu", valid_from=begins).pk,
+        "node-terms": capacity_services.set_node_term(operator, "local", "l40s-0", "spot", begins).pk,
         "shared-costs": bills.set_shared_cost(operator, "support", begins.date(), "100", "weighted").pk,
     }

@@ -15,6 +15,8 @@ from django.core.management import call_command
 
 from deploy.local import stores
 from portal.core import clock
+from portal.tenants import members
+from portal.tenants.actors import SYSTEM
 from tests.support.upgrade import NOON, RELEASE
 
 OPTIONS = (
@@ -47,18 +49,18 @@ def _rows() -> str:
     from tests.support.observed import mirror_lease
     from tests.support.pages import ended, held
 
-    team = services.create_team(services.create_department("research", "Research"), "vision", "Vision")
-    project = services.create_project(team, "vision-train", "Vision training")
+    team = services.create_team(SYSTEM, services.create_department(SYSTEM, "research", "Research"), "vision", "Vision")
+    project = services.create_project(SYSTEM, team, "vision-train", "Vision training")
     fleet(team)
     ada = User.objects.create(username="ada", password=make_password(None))
-    services.add_member(team, ada, "member")
+    members.add(SYSTEM, team, ada.username, "member")
     held(allocate(ada, project, name="held", hours=8), hours=0)
     allocate(ada, project, name="waiting", hours=1.5)
     ended(allocate(ada, project, name="over", hours=8))
     lost = spec_of_row.rows().get(pk=allocate(ada, project, name="lost", hours=8).pk)
     mirror_lease(lost)
     lost.delete()
-    return services.issue_token(ada, "pipeline", Scope.values, timedelta(days=365))[1]
+    return services.issue_token(SYSTEM, ada, "pipeline", Scope.values, timedelta(days=365))[1]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from portal.core.errors import Invalid
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import quantities, services
 from quotas.catalog.models import Flavor
 from quotas.limits import seeds
@@ -29,7 +30,7 @@ class Command(BaseCommand):
             _set_gpu_memory(names, amount)
         chosen = [f for name, f in sorted(proposed.items()) if options["all"] or name in names]
         for flavor in chosen:
-            services.accept_flavor("system", flavor)
+            services.accept_flavor(SYSTEM, flavor)
             self.stdout.write(f"{flavor.name} is offered now")
         if share:
             self.stdout.write(f"{seeds.seed_half_quotas()} limits set")
@@ -45,7 +46,7 @@ def _set_gpu_memory(names: list[str], amount: str) -> None:
         memory = quantities.mib(amount)
         with transaction.atomic():
             for flavor in Flavor.objects.filter(name__in=names):
-                services.configure_flavor("system", flavor, {"gpu_memory_mib": memory})
+                services.configure_flavor(SYSTEM, flavor, {"gpu_memory_mib": memory})
     except ValueError as error:
         raise CommandError(f"--gpu-memory: {error}") from error
     except Invalid as error:

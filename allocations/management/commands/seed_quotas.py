@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from portal.tenants.actors import SYSTEM
 from quotas.catalog import seeds as presets
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Node, PoolUse
@@ -27,7 +28,7 @@ class Command(BaseCommand):
                 raise CommandError(f"no pool was found within {wait:g} s; do watcher and worker run, are nodes ready?")
             time.sleep(0.2)
         for flavor in Flavor.objects.filter(accepted=False):
-            catalog.accept_flavor("system", flavor)
+            catalog.accept_flavor(SYSTEM, flavor)
         limits_, prices_ = limits.seed_half_quotas(), prices.price()
         self.stdout.write(f"{limits_} limits, {prices_} prices and {presets.seed_presets()} presets set")
 

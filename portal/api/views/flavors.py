@@ -21,7 +21,7 @@ from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
-from quotas.catalog import decisions, quantities
+from quotas.catalog import quantities, services
 from quotas.catalog.models import Flavor, Offering
 
 MAX_DEADLINE_S = 86_400
@@ -155,7 +155,7 @@ def _flavors(request: Request) -> QuerySet[Flavor]:
 def _decided(request: Request, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
     """Return the flavor with the changes; errors name the fields of the body."""
     try:
-        return decisions.decide_flavor(current_user(request), flavor, decided, etag.lock(request, _version))
+        return services.configure_flavor(current_user(request), flavor, decided, etag.lock(request, _version))
     except Invalid as error:
         raise Invalid({AMOUNTS.get(name, name): sentences for name, sentences in error.errors.items()}) from error
 
@@ -185,7 +185,7 @@ def offering(request: Request, flavor: str, slice_: str) -> Response:
         raise NotVisible(f"The offering {named(key)}", hint="GET /offerings lists those that are not hidden.")
     if request.method in METHODS:
         hidden = edits.changes(OfferingDecision, request, OfferingDecidedOut(row).data).get("hidden", row.hidden)
-        row = decisions.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))
+        row = services.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))
     return Response(OfferingDecidedOut(row).data, headers={"ETag": etag.entity_tag(_offering_version(row))})
 
 

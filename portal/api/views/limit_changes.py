@@ -19,7 +19,7 @@ from portal.api.http.strict import query_value, read
 from portal.api.schemas import limit_changes as schemas
 from portal.api.schemas.limit_changes import ChangedLimitsOut, ChangesBody, ChangesPreviewOut, PreviewedChangesBody
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.limits import document, effect_document, holder_and_scope, limit_spec, require_holder_scope
+from portal.api.views.limits import document, effect_document, holder_and_scope, quota_of, require_holder_scope
 from portal.core.errors import Invalid
 from portal.tenants.models import User
 
@@ -97,7 +97,7 @@ def _changes(user: User, bodies: list[dict[str, Any]]) -> list[LimitChange]:
     errors: dict[str, list[str]] = {}
     for number, body in enumerate(bodies):
         try:
-            found.append(LimitChange(*holder_and_scope(user, body), limit_spec(body)))
+            found.append(LimitChange(*holder_and_scope(user, body), quota_of(body)))
         except Invalid as problem:
             errors |= {f"changes.{number}.{field}": sentences for field, sentences in problem.errors.items()}
     if errors:

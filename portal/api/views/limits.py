@@ -1,6 +1,5 @@
 """Limits and queue policies: list, preview, set and remove."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -34,6 +33,7 @@ from quotas.limits import selectors, services
 from quotas.limits.models import Limit, Reclaim, Within
 from quotas.limits.projection import Policy
 from quotas.limits.services import Holder, Scope
+from quotas.limits.tree import Quota
 
 
 @extend_schema(
@@ -63,9 +63,9 @@ def limits(request: Request) -> Response:
         body = read(LimitBody, request)
         holder, scope = holder_and_scope(user, body)
         require_holder_scope(request, holder)
-        row = limit_services.set_limit(user, holder, scope, limit_spec(body))
+        row = limit_services.set_limit(user, holder, scope, quota_of(body))
         return _shown(row, status.HTTP_201_CREATED)
-    rows = limit_services.visible(user)
+    rows = selectors.visible_limits(user)
     fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
     for name in ("department", "team", "project", *fields):
         if given := query_values(request, name):
@@ -82,7 +82,7 @@ def preview(request: Request) -> Response:
     """
     user = current_user(request)
     body = read(LimitBody, request)
-    found = limit_services.effect(user, *holder_and_scope(user, body), limit_spec(body))
+    found = limit_services.effect(user, *holder_and_scope(user, body), quota_of(body))
     return Response({**effect_document(found), "kueue": [change._asdict() for change in found.objects]})
 
 
@@ -96,18 +96,18 @@ def limit(request: Request, id_: int) -> Response:
     is left, of other limits no bound.
     """
     user = current_user(request)
-    row = limit_services.get(user, id_)
+    row = selectors.visible_limit(user, id_)
     if request.method != "GET":
         require_holder_scope(request, services.holder_and_scope(row)[0])
     if request.method in METHODS:
         with transaction.atomic(), advisory_lock("limits"):
-            row = limit_services.get(user, id_)
+            row = selectors.visible_limit(user, id_)
             etag.require_match(request, version(row))
             shown = document(row)
-            spec = limit_spec(shown | edits.changes(LimitSpecChange, request, shown))
-            row = limit_services.set_limit(user, *services.holder_and_scope(row), spec)
+            quota = quota_of(shown | edits.changes(LimitSpecChange, request, shown))
+            row = limit_services.set_limit(user, *services.holder_and_scope(row), quota)
     elif request.method == "DELETE":
-        limit_services.remove_limit(user, row)
+        services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
     return _shown(row)
 
@@ -141,11 +141,12 @@ def policy(request: Request, slug: str, kind: str) -> Response:
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method in METHODS:
 
-        def changed(policy: Policy) -> Policy:
+        def matched(policy: Policy) -> Policy:
             etag.require_match(request, _policy_version(policy))
-            return replace(policy, **edits.changes(PolicyBody, request, _policy_document(kind, slug, policy)))
+            return policy
 
-        limit_services.set_policy(user, holder, changed)
+        shown = _policy_document(kind, slug, selectors.policy_of(holder))
+        services.set_policy(user, holder, edits.changes(PolicyBody, request, shown), matched)
     agreed = selectors.policy_of(holder)
     headers = {"ETag": etag.entity_tag(_policy_version(agreed))}
     return Response(_policy_document(kind, slug, agreed), headers=headers)
@@ -213,8 +214,8 @@ def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
     return Response(document(row), status=code, headers={"ETag": etag.entity_tag(version(row))})
 
 
-def limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
-    return limit_services.LimitSpec(body["nominal"], body["borrowing"], body["lending"])
+def quota_of(body: dict[str, Any]) -> Quota:
+    return Quota(body["nominal"], body["borrowing"], body["lending"])
 
 
 def holder_and_scope(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:

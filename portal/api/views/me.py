@@ -124,11 +124,11 @@ def tokens(request: Request) -> Response:
     values = read(TokenRequest, request)
     row, secret = services.issue_token(
         current_user(request),
+        current_user(request),
         values["name"],
         values["scopes"],
         expires_at=values.get("expires_at"),
         parent=request.auth if isinstance(request.auth, ApiToken) else None,
-        actor=current_user(request).username,
     )
     return Response({**TokenOut(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
 
@@ -146,7 +146,7 @@ def token(request: Request, token_id: int) -> HttpResponse:
         return Response(TokenOut(row).data)
     if row.user != user:
         auth.require_scope(request, Scope.ADMIN)
-    services.revoke_token(row.user, row.pk, actor=user.username)
+    services.revoke_token(user, row.user, row.pk)
     return Response(status=204)
 
 

@@ -19,7 +19,7 @@ from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import price_tables, pricing, selectors
+from quotas.costs import capacity_services, price_tables, selectors
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import NodeCost, NodeTerm
 from quotas.costs.node_split import PRESETS
@@ -98,8 +98,10 @@ def node_costs(request: Request) -> Response:
     if request.method == "GET":
         return page(request, _costs(user), _render_costs, "-valid_from", "-id")
     values = read(NewNodeCost, request)
-    subject = pricing.subject_named(user, *(values.get(name, "") for name in ("flavor", "term", "cluster", "node")))
-    row = pricing.set_node_cost(
+    subject = capacity_services.subject_named(
+        user, *(values.get(name, "") for name in ("flavor", "term", "cluster", "node"))
+    )
+    row = capacity_services.set_node_cost(
         user,
         subject,
         values["per_hour"],
@@ -131,7 +133,9 @@ def node_terms(request: Request) -> Response:
     if request.method == "GET":
         return page(request, _terms(user), _render_terms, "-valid_from", "-id")
     values = read(NewNodeTerm, request)
-    row = pricing.set_node_term(user, values["cluster"], values["node"], values["term"], values.get("valid_from"))
+    row = capacity_services.set_node_term(
+        user, values["cluster"], values["node"], values["term"], values.get("valid_from")
+    )
     return Response(_render_terms([row])[0], status=201)
 
 

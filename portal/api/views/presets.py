@@ -26,8 +26,8 @@ from portal.core.errors import Invalid, NotVisible
 from portal.core.quotation import named
 from portal.http import own_writes
 from portal.tenants import access
-from quotas.catalog import decisions
 from quotas.catalog import selectors as catalog
+from quotas.catalog import services
 from quotas.catalog.models import Offering, Preset
 
 
@@ -87,7 +87,7 @@ def presets(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "POST":
-        return _out(decisions.save_preset(user, Preset(), _named(read(NewPreset, request))), 201)
+        return _out(services.save_preset(user, Preset(), _named(read(NewPreset, request))), 201)
     offered = fleet(own_writes.fleet_max_age_s(user.pk))
     shown = offered.offerings()
     if slug := query_value(request, "project"):
@@ -117,7 +117,7 @@ def preset(request: Request, preset_id: int) -> Response:
         raise NotVisible(f"The preset {preset_id}", hint="See the list of presets.")
     if request.method in METHODS:
         changes = _named(edits.changes(PresetChange, request, _document(row)))
-        row = decisions.save_preset(user, row, changes, etag.lock(request, _version))
+        row = services.save_preset(user, row, changes, etag.lock(request, _version))
     return _out(row)
 
 

@@ -21,7 +21,7 @@ from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.core.errors import Invalid
 from portal.tenants.models import User
-from quotas.costs import price_tables, pricing, public_prices, selectors
+from quotas.costs import price_tables, public_prices, selectors, services
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
 from quotas.costs.node_terms import Term
@@ -173,8 +173,8 @@ def _set(request: Request, values: dict[str, Any]) -> Price:
     if errors:
         raise Invalid(errors)
     if is_slice:
-        return pricing.set_slice_price(user, values[subject], values[amount], *common)
-    return pricing.set_price(user, values[subject], values[amount], *common)
+        return services.set_slice_price(user, values[subject], values[amount], *common)
+    return services.set_price(user, values[subject], values[amount], *common)
 
 
 def _render(rows: list[Price]) -> list[dict[str, Any]]:

@@ -28,9 +28,10 @@ from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import SLUG_HELP, TEAM
 from portal.core.errors import Invalid
 from portal.core.quotation import named
-from portal.tenants import access
+from portal.tenants import access, structure
 from portal.tenants import object_limits as limits
 from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team, User
+from portal.tenants.project_options import SETTINGS, ProjectOptions
 
 POD_SECURITY = "Pod Security level: restricted or baseline."
 EGRESS = "Where pods may connect to: none, cluster or internet."
@@ -55,8 +56,7 @@ class ProjectOut(serializers.ModelSerializer):
     class Meta:
         model = Project
         fields = (
-            *("slug", "name", "team", "department", "namespace", "adopted", "guard"),
-            *("pod_security", "egress", "exposure", "admin_access"),
+            *("slug", "name", "team", "department", "namespace", "adopted", "guard", *SETTINGS),
             *("object_limits", "config_size_kib", "object_store_mib", "object_store_limit_mib", "archived_at"),
         )
 
@@ -191,8 +191,8 @@ def projects(request: Request) -> Response:
         team = query_value(request, "team")
         return serialized_page(request, rows.filter(team__slug=team) if team else rows, ProjectOut, "slug")
     user, values = current_user(request), read(NewProject, request)
-    team, slug, name, is_adopted = (values.pop(key) for key in ("team", "slug", "name", "adopt"))
-    made = organization.create_project(user, _team(user, team), slug, name, is_adopted=is_adopted, **values)
+    team, slug, name = (values.pop(key) for key in ("team", "slug", "name"))
+    made = organization.create_project(user, _team(user, team), slug, name, ProjectOptions(**values))
     return _out(made, 201)
 
 
@@ -208,7 +208,7 @@ def project(request: Request, slug: str) -> Response:
         values = edits.changes(ProjectChange, request, ProjectOut(row).data)
         if values.keys() - {"name"}:
             require_scope(request, Scope.ADMIN)
-        row = organization.change_project(current_user(request), row, lock=etag.lock(request, _version), **values)
+        row = structure.change_project(current_user(request), row, values, etag.lock(request, _version))
     return _out(row)
 
 
@@ -265,7 +265,7 @@ def guard(request: Request, slug: str) -> Response:
     row = editable.project(current_user(request), slug)
     with transaction.atomic():
         if request.method == "POST":
-            project_adopt.set_guard(current_user(request), row, read(NewGuard, request)["guard"])
+            structure.set_guard(current_user(request), row, read(NewGuard, request)["guard"])
         waiting = project_adopt.refused_pods(current_user(request), row)
     return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
 
@@ -307,8 +307,8 @@ def ends_document(row: Project, ends: project_archive.ArchivePreview) -> dict[st
 
 def _version(row: Project) -> str:
     objects = (json.dumps(row.object_limits, sort_keys=True), row.config_size_kib)
-    allows = (row.pod_security, row.egress, row.exposure, row.admin_access, *objects)
-    return etag.version(row.name, row.team_id, row.guard, *allows)
+    settings_ = (getattr(row, name) for name in SETTINGS)
+    return etag.version(row.name, row.team_id, row.guard, *settings_, *objects)
 
 
 def _out(row: Project, status: int = 200) -> Response:

@@ -20,7 +20,7 @@ from portal.api.http.strict import Body, Text, read
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
 from portal.core.quotation import named
-from portal.tenants import access
+from portal.tenants import access, services
 from portal.tenants.models import Department, Team, User
 
 SLUG_HELP = "Lower-case letters, digits and hyphens. Cannot be changed later."
@@ -90,7 +90,7 @@ def departments(request: Request) -> Response:
         return serialized_page(request, rows, DepartmentOut, "slug")
     user, values = current_user(request), read(NewDepartment, request)
     parent = _department(user, values.get("parent"), "parent")
-    made = organization.create_department(user, values["slug"], values["name"], parent)
+    made = services.create_department(user, values["slug"], values["name"], parent)
     return _department_out(made, 201)
 
 
@@ -130,7 +130,7 @@ def teams(request: Request) -> Response:
     user, values = current_user(request), read(NewTeam, request)
     within = _department(user, values["department"], "department")
     assert within is not None
-    made = organization.create_team(user, within, values["slug"], values["name"])
+    made = services.create_team(user, within, values["slug"], values["name"])
     return _team_out(made, 201)
 
 

@@ -15,6 +15,7 @@ from django.db import connection
 
 from portal.tenants import services as tenants
 from portal.tenants import structure
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -91,7 +92,7 @@ class LentProjects:
         return self._workers.submit(done)
 
     def _make(self) -> Project:
-        project = tenants.create_project(self._team, f"t-{uuid4().hex[:10]}", "For tests")
+        project = tenants.create_project(SYSTEM, self._team, f"t-{uuid4().hex[:10]}", "For tests")
         self._made.append(project)
         workqueue.enqueue(targets.project(LOCAL, project.slug))
         wait_for_members(self._admin, project)
@@ -123,4 +124,4 @@ class LentProjects:
 
 def _archive(project: Project) -> None:
     project.refresh_from_db()
-    structure.archive_project(project, actor="test")
+    structure.archive_project(SYSTEM, project)

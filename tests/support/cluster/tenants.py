@@ -11,6 +11,7 @@ from allocations.cluster.client import connect
 from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -43,7 +44,7 @@ def token_of(user: User) -> Callable[[], str]:
 
 def own_projects(team: Team, number: int, admin: ApiClient) -> list[Project]:
     """Create projects of the team; return them once their namespaces are ready for its members."""
-    projects = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
+    projects = [tenants.create_project(SYSTEM, team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
     workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in projects))
     for project in projects:
         wait_for_members(admin, project)

@@ -16,12 +16,13 @@ from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
-from allocations.projects import transfer
+from allocations.projects import organization
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.metering import ledger_rollups
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Node, Offering
@@ -71,19 +72,19 @@ def hide(second: int, profiles: Iterable[str]) -> None:
 def move_team(second: int) -> None:
     """Move the team of MOVED_PROJECTS to the department ELSEWHERE."""
     with clock.frozen(moment(second)):
-        elsewhere = tenants.create_department(ELSEWHERE, "Elsewhere")
-        transfer.move_team(Team.objects.get(slug="vision"), elsewhere, actor="test")
+        elsewhere = tenants.create_department(SYSTEM, ELSEWHERE, "Elsewhere")
+        organization.change_team(SYSTEM, Team.objects.get(slug="vision"), {"department": elsewhere})
 
 
 def set_prices(prices: Mapping[str, str], since: datetime) -> None:
     for name, amount in prices.items():
-        costs.set_price("test", Flavor.objects.get(name=flavors()[name]), amount, "EUR", since)
+        costs.set_price(SYSTEM, Flavor.objects.get(name=flavors()[name]).name, amount, "EUR", since)
 
 
 def _hide(profiles: Iterable[str]) -> None:
     for profile in profiles:
         for offering in Offering.objects.filter(flavor__name=flavors()["h100"], profile__startswith=profile):
-            catalog.hide_offering("test", offering, hidden=True)
+            catalog.hide_offering(SYSTEM, offering, hidden=True)
 
 
 def record(events: Sequence[Event], seed: int, times: Times, at_times: Mapping[int, Callable[[], None]]) -> None:

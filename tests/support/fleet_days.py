@@ -5,8 +5,10 @@ so that a large fleet takes seconds; pages compare what they read from the ledge
 """
 
 from datetime import datetime
+from typing import Any
 
-from bench.usage_year import execute
+from django.db import connection
+
 from quotas.metering.hours import DAY
 
 _CAPACITY = """
@@ -79,7 +81,16 @@ def fill(start: datetime, days: int, nodes: int, price: str) -> None:
     """Make so many days from ``start``, a midnight UTC, of so many nodes; a GPU-hour costs ``price``. No other use of
     these days may be in the database.
     """
-    values = {"start": start, "end": start + days * DAY, "hours": days * 24, "nodes": nodes, "price": price}
-    for statement in (_CAPACITY, _USAGE, _ACCOUNTS, _HOURS, _DAYS, _MONTHS, _ROLLED_UP):
-        execute(statement, values)
-    execute("ANALYZE metering_capacityinterval, metering_usageinterval, metering_accounthour, metering_hourtotal")
+    values: dict[str, Any] = {
+        "start": start,
+        "end": start + days * DAY,
+        "hours": days * 24,
+        "nodes": nodes,
+        "price": price,
+    }
+    with connection.cursor() as cursor:
+        for statement in (_CAPACITY, _USAGE, _ACCOUNTS, _HOURS, _DAYS, _MONTHS, _ROLLED_UP):
+            cursor.execute(statement, values)
+        cursor.execute(
+            "ANALYZE metering_capacityinterval, metering_usageinterval, metering_accounthour, metering_hourtotal"
+        )
