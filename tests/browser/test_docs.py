@@ -12,7 +12,7 @@ from tests.support.sizes import size
 REPOSITORY = Path(__file__).parents[2]
 PAGES = (
     *("", "start/engineer.html", "how-to/jobs.html", "how-to/set-limits.html", "operate/observe.html"),
-    *("concepts/words.html", "evidence/access.html", "search.html?q=preemption"),
+    *("concepts/words.html", "concepts/architecture.html", "evidence/access.html", "search.html?q=preemption"),
 )
 
 
@@ -69,7 +69,7 @@ def test_no_page_is_wider_than_its_window_without_scripts(open_page, member, wid
     page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
     page.context.add_cookies(cookies)
     wide = []
-    for path in ("index.html", "concepts/words.html", "evidence/access.html", "reference/cli.html"):
+    for path in ("index.html", "concepts/architecture.html", "evidence/access.html", "reference/cli.html"):
         page.goto(f"/docs/{path}")
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(path)
