@@ -13,6 +13,10 @@ nitpicky = True
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4  # links such as limits.md#effects-of-limits
+myst_url_schemes = {
+    **dict.fromkeys(("http", "https", "mailto")),
+    "portal": "/{{path}}#{{fragment}}",  # the portal that serves these docs: portal:api/docs#/teams
+}
 highlight_language = "none"  # a block of code names its language
 
 html_theme = "furo"
@@ -48,5 +52,12 @@ def add_missing(app: Sphinx, error: Exception | None) -> None:
             path.write_text(better, encoding="utf-8")
 
 
+def leave_evidence_out(app: Sphinx, doctree: object) -> None:
+    """Keep the pages of security evidence out of search and menu: their tables have every word one looks for."""
+    if app.env.docname.startswith("evidence/") and app.env.docname != "evidence/index":
+        app.env.metadata[app.env.docname].update({"no-search": True, "orphan": True})
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", leave_evidence_out)
     app.connect("build-finished", add_missing)

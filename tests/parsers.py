@@ -1,6 +1,6 @@
 """Every parser that sees bytes of strangers: where it is, its bound, and what would make it slow.
 
-`python -m tests.parsers --write` writes the table into `docs/appendix/parsers.md`. `tests/unit/test_parsers.py` holds
+`python -m tests.parsers --write` writes the table into `docs/evidence/parsers.md`. `tests/unit/test_parsers.py` holds
 it complete, and measures how each grows.
 """
 
@@ -19,7 +19,7 @@ import django
 
 from portal.http import cookies
 
-PAGE = Path(__file__).parents[1] / "docs" / "appendix" / "parsers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "parsers.md"
 BEGIN, END = "<!-- parsers: begin -->", "<!-- parsers: end -->"
 STRANGER, MEMBER = "anyone", "people"
 HEADER, LINE, BODY = 32 * 1024, 4094, 1024 * 1024

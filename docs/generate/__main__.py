@@ -19,11 +19,10 @@ def pages() -> dict[Path, str]:
 
     made = {
         "reference/rest.md": rest.operations(),
-        "reference/rest-objects.md": rest.objects(),
         "reference/commands.md": commands.page(),
         "reference/phases.md": phases.page(),
         "reference/reasons.md": reasons.page(),
-        "reference/policies.md": guards.page(),
+        "evidence/policies.md": guards.page(),
         "operate/settings.md": settings.page(),
     }
     return {DOCS / name: text for name, text in made.items()}

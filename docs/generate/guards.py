@@ -14,7 +14,7 @@ HEAD = """# Admission policies
 
 For everyone whose object was refused, and for administrators who review the policies: every policy, what it matches
 and what people are told. Written by `make reference` from `deploy/cluster/policies`. What the guards achieve
-together, and their limits, is in [guards](guards.md).
+together, and whom they except, is in [guards](guards.md).
 
 """
 VERBS = {"ValidatingAdmissionPolicy": "refuses or warns", "MutatingAdmissionPolicy": "changes"}

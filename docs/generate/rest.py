@@ -1,119 +1,72 @@
-"""The pages of the REST API, from its OpenAPI schema: every operation, and every object."""
+"""The page of the REST API's operations: what each does, who may call it, and which scope a token of theirs needs."""
 
-from functools import cache
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
 
-from drf_spectacular.generators import SchemaGenerator
+import yaml
+from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
+from rest_framework.permissions import SAFE_METHODS
 
 from docs.generate.markdown import table
+from portal.api.http.auth import MethodScope
+from portal.settings import BASE_DIR
 
 PREFIX = "/api/v1"
 METHODS = ("get", "post", "put", "patch", "delete")
-PROBLEM = "urn:gpu-portal:problem:"
-OPERATIONS = """# REST operations
+HEAD = """# REST operations
 
-For those who write clients: every operation with its parameters, its body and its answers. Written by `make reference`
-from the OpenAPI schema, which is at `/api/v1/schema`. The rules of all operations are in [the REST API](api.md),
-the fields of answers in [objects](rest-objects.md), and who may call what in [who may do what](access.md). Paths begin
-with `/api/v1`.
+For those who write clients: every operation, and who may call it. Written by `make reference` from the OpenAPI schema
+and from what each role was answered in the tests ([who may do what](../evidence/access.md)). The rules that hold for
+all operations are in [the REST API](api.md).
 
-"""
-OBJECTS = """# REST objects
+Each operation leads to its parameters, body, answers and problem types in the served OpenAPI, at `/api/docs` of the
+portal, and as a document at `/api/v1/schema`. Paths begin with `/api/v1`.
 
-For those who read answers of the REST API: every object with its fields. Written by `make reference` from the schema.
-Every field of an answer is always there; an unknown value is null, an unknown text
-null or empty. [Operations](rest.md) name the objects.
+“The team” is the viewers, members and leads of the team that owns the thing in question. A list shows each caller the
+part of it that they may see. Operators need scope `admin` instead of `approve` for limits of departments and teams
+and for the settings of a project, and instead of `request` to revoke tokens of others.
 
 """
-Schema = dict[str, Any]
-
-
-@cache
-def _schema() -> Schema:
-    return dict(SchemaGenerator().get_schema(request=None, public=True))
+TEAM = {"viewer", "member", "lead"}
+WORDS = {"viewer": "viewers", "member": "members", "lead": "leads", "auditor": "auditors", "operator": "operators"}
+MAY = {"allowed", 409, 503}
+"""Answers of the matrix to those who may: 409 and 503 say what was missing where it was tried."""
 
 
 def operations() -> str:
-    by_tag: dict[str, list[str]] = {}
-    for path, methods in _schema()["paths"].items():
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    answers = yaml.safe_load((BASE_DIR / "tests" / "api" / "matrix.yaml").read_text(encoding="utf-8"))
+    may = {re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", name): who_may(row) for name, row in answers.items()}
+    scopes = dict(_scopes())
+    rows = []
+    for path, methods in sorted(schema["paths"].items()):
         for method in METHODS:
-            if method in methods:
-                by_tag.setdefault(methods[method]["tags"][0], []).append(_operation(method, path, methods[method]))
-    parts = [f"## {tag}\n\n" + "\n".join(texts) for tag, texts in sorted(by_tag.items())]
-    return OPERATIONS + "\n".join(parts)
+            if method not in methods or (method == "patch" and "put" in methods):
+                continue
+            operation, name = methods[method], f"{method.upper()} {path}"
+            address = f"portal:api/docs#/{operation['tags'][0]}/{operation['operationId']}"
+            shown = f"{'PUT, PATCH' if method == 'put' else method.upper()} {path.removeprefix(PREFIX)}"
+            rows.append((f"[{shown}]({address})", operation["summary"], may[name], scopes[name]))
+    return (HEAD + table(("operation", "what it does", "who may", "scope"), rows)).rstrip("\n") + "\n"
 
 
-def objects() -> str:
-    schemas = _schema()["components"]["schemas"]
-    named = {name: one for name, one in schemas.items() if one.get("type") == "object" and not name.endswith("Problem")}
-    parts = []
-    for name, one in sorted(named.items()):
-        said = f"{one['description']}\n\n" if one.get("description") else ""
-        parts.append(f"## {name}\n\n{said}{_fields(one)}".rstrip("\n") + "\n")
-    return OBJECTS + "\n".join(parts)
+def who_may(row: Mapping[str, str | int]) -> str:
+    """Return in words which roles the access matrix lets through."""
+    roles = {role for role, answer in row.items() if answer in MAY}
+    if "anonymous" in roles:
+        return "everyone, without a token"
+    if "no team" in roles:
+        return "everyone signed in"
+    named = [WORDS[role] for role in WORDS if role in roles and not (role in TEAM and roles >= TEAM)]
+    team = ["the team"] if roles >= TEAM else []
+    department = ["other leads of its department"] if roles >= {*TEAM, "other lead"} else []
+    return ", ".join([*team, *department, *named])
 
 
-def _operation(method: str, path: str, operation: Schema) -> str:
-    summary, description = (operation.get(key, "").strip() for key in ("summary", "description"))
-    said = description if description.startswith(summary) else f"{summary}.\n\n{description}".strip()
-    parameters = [
-        (f"`{one['name']}`", one["in"], _type(one["schema"]), one.get("description", ""))
-        for one in operation.get("parameters", [])
-    ]
-    lines = [f"### {method.upper()} {path.removeprefix(PREFIX)}\n", f"{said}\n" if said else ""]
-    lines.append(table(("parameter", "in", "type", "meaning"), parameters))
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    if body:
-        lines.append("Body:\n\n" + _fields(_resolved(body)))
-    answers = [(status, _answer(one)) for status, one in sorted(operation["responses"].items())]
-    lines.append(table(("status", "answer"), answers))
-    return "\n".join(line.rstrip("\n") + "\n" for line in lines if line)
-
-
-def _answer(response: Schema) -> str:
-    """Return the object of an answer, or the reasons of a refusal."""
-    for kind, content in response.get("content", {}).items():
-        schema = content.get("schema", {})
-        if kind == "application/problem+json":
-            reasons = [_resolved(one)["properties"]["reason"] for one in schema.get("oneOf", [schema])]
-            return ", ".join(f"`{one['const']}`" for one in reasons if "const" in one) or "a problem"
-        return _type(schema) if kind == "application/json" else f"`{kind}`"
-    return str(response.get("description") or "no body")
-
-
-def _fields(schema: Schema) -> str:
-    required = set(schema.get("required", ()))
-    return table(
-        ("field", "type", "required", "meaning"),
-        (
-            (f"`{name}`", _type(one), "yes" if name in required else "", _resolved(one).get("description", ""))
-            for name, one in schema.get("properties", {}).items()
-        ),
-    )
-
-
-def _resolved(schema: Schema) -> Schema:
-    """Return the schema, with that of its reference under its own keys."""
-    if "$ref" not in schema:
-        return schema
-    return {**_schema()["components"]["schemas"][schema["$ref"].rpartition("/")[2]], **schema}
-
-
-def _type(schema: Schema) -> str:
-    """Return a schema's type in words: a link to an object, or the choices of an enumeration."""
-    for key in ("oneOf", "anyOf", "allOf"):
-        if key in schema:
-            return " or ".join(dict.fromkeys(_type(one) for one in schema[key]))
-    found = _resolved(schema)
-    if "const" in found:
-        return f"`{found['const']}`"
-    if "enum" in found:
-        return " or ".join("null" if one is None else f"`{one}`" if one != "" else "empty" for one in found["enum"])
-    if found.get("type") == "array":
-        return f"list of {_type(found['items'])}"
-    if "$ref" in schema and found.get("type") == "object":
-        name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](rest-objects.md#{name.lower()})"
-    kinds = found.get("type", "any")
-    kind = " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
-    return f"{kind} ({found['format']})" if "format" in found else kind
+def _scopes() -> Iterator[tuple[str, str]]:
+    """Yield each operation as method and path, with the scope that it requires of a token."""
+    for path, _, method, view in EndpointEnumerator().get_api_endpoints():
+        for permission in view.cls.permission_classes:
+            if issubclass(permission, MethodScope):
+                is_safe = method in SAFE_METHODS
+                yield f"{method} {path}", f"`{permission.read_scope if is_safe else permission.write_scope}`"

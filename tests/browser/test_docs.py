@@ -12,7 +12,7 @@ from tests.support.sizes import size
 REPOSITORY = Path(__file__).parents[2]
 PAGES = (
     *("", "start/engineer.html", "how-to/jobs.html", "how-to/set-limits.html", "operate/observe.html"),
-    *("concepts/words.html", "reference/access.html", "search.html?q=preemption"),
+    *("concepts/words.html", "concepts/architecture.html", "evidence/access.html", "search.html?q=preemption"),
 )
 
 
@@ -45,13 +45,31 @@ def test_a_page_is_found_by_its_words(open_page, member):
     expect(page.locator("#search-results li").first).to_be_visible()
 
 
+def test_an_operation_of_rest_leads_to_its_description(open_page, member):
+    page = sign_in(open_page(), member)
+    page.goto("/docs/reference/rest.html")
+    page.get_by_role("link", name="POST /allocations/preview").click()
+    expect(page.locator("#operations-allocations-allocations_preview.is-open")).to_be_visible()
+
+
+def test_security_evidence_is_found_by_its_entry_page_alone(open_page, member):
+    page = sign_in(open_page(), member)
+    page.goto("/docs/search.html?q=admission")
+    expect(page.locator("#search-results li").first).to_be_visible()
+    assert page.locator("#search-results a[href*='evidence/']:not([href*='evidence/index'])").count() == 0
+    page.locator(".sidebar-tree").get_by_role("link", name="Security evidence").click()
+    assert page.locator(".sidebar-tree a[href*='attacks.html']").count() == 0
+    page.get_by_role("link", name="Attacks", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Attacks")
+
+
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_no_page_is_wider_than_its_window_without_scripts(open_page, member, width, site):
     cookies = sign_in(open_page(), member).context.cookies()
     page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
     page.context.add_cookies(cookies)
     wide = []
-    for path in ("index.html", "concepts/words.html", "reference/access.html", "reference/cli.html"):
+    for path in ("index.html", "concepts/architecture.html", "evidence/access.html", "reference/cli.html"):
         page.goto(f"/docs/{path}")
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(path)

@@ -169,7 +169,7 @@ def test_every_guard_that_refuses_is_attacked() -> None:
 
 
 def test_every_guard_is_in_the_guide() -> None:
-    guide = (GUARDS.parents[1] / "docs" / "reference" / "guards.md").read_text()
+    guide = (GUARDS.parents[1] / "docs" / "evidence" / "guards.md").read_text()
     missing = [path.name for path in (GUARDS / "policies").glob("*.yaml") if f"`{path.name}`" not in guide]
     assert missing == ["kustomization.yaml"]
 

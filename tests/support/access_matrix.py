@@ -1,6 +1,6 @@
 """The access matrix: the routes of the portal, and each role's answer to each of them.
 
-`tests/api/matrix.yaml` is the table as data, `docs/reference/access.md` is for readers; `make matrix` writes both.
+`tests/api/matrix.yaml` is the table as data, `docs/evidence/access.md` is for readers; `make matrix` writes both.
 A new route appears as a difference. Only a field or parameter with a new name needs a line of its own, and the test
 says where.
 """
@@ -12,7 +12,7 @@ import yaml
 from django.urls import URLPattern, URLResolver, get_resolver
 
 TABLE = Path(__file__).parents[1] / "api" / "matrix.yaml"
-GUIDE = Path(__file__).parents[2] / "docs" / "reference" / "access.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "evidence" / "access.md"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROLES = {
     "anonymous": "nobody signed in",
@@ -85,7 +85,7 @@ def write(table: Table) -> None:
 
 
 def as_yaml(table: Mapping[str, Row]) -> str:
-    head = "# METHOD address: {role: answer}. Made by `make matrix`; docs/reference/access.md tells the meanings.\n"
+    head = "# METHOD address: {role: answer}. Made by `make matrix`; docs/evidence/access.md tells the meanings.\n"
     rows = (
         f"{name}: {{{', '.join(f'{role}: {answer}' for role, answer in row.items())}}}" for name, row in table.items()
     )

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE = re.compile(r"docs/(?:adr|appendix|concepts|contribute|how-to|operate|reference|start)/[\w-]+\.md")
+PAGE = re.compile(r"docs/(?:adr|appendix|concepts|contribute|evidence|how-to|operate|reference|start)/[\w-]+\.md")
 
 
 def test_every_link_of_the_readme_leads_somewhere():
@@ -30,3 +30,9 @@ def test_every_page_that_code_names_is_there():
     }
     assert named
     assert sorted(page for page in named if not (REPOSITORY / page).exists()) == []
+
+
+def test_the_entry_page_of_security_evidence_leads_to_each_of_its_pages():
+    folder = REPOSITORY / "docs" / "evidence"
+    linked = re.findall(r"\]\(([\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert sorted(linked) == sorted(page.name for page in folder.glob("*.md") if page.name != "index.md")

@@ -1,4 +1,4 @@
-"""The table of docs/appendix/attacks.md is that of the tests."""
+"""The table of docs/evidence/attacks.md is that of the tests."""
 
 from tests.cluster.attacks import __main__ as attacks
 

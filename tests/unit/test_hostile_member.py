@@ -110,7 +110,7 @@ def test_a_task_is_read_as_it_was_written() -> None:
 
 
 def test_the_guide_tells_every_attack() -> None:
-    text = (REPOSITORY / "docs/appendix/hostile-member.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/evidence/hostile-member.md").read_text(encoding="utf-8")
     assert [attack.name for attack in ATTACKS if f"| {attack.name} | {attack.does} |" not in text] == []
 
 

@@ -53,7 +53,7 @@ class OperationSchema(AutoSchema):
 
     def get_summary(self) -> str | None:
         """Return the first sentence of the view's docstring."""
-        first, _, _ = self.get_description().partition(". ")
+        first = re.split(r"\.\s", self.get_description(), maxsplit=1)[0]
         return " ".join(first.split()).removesuffix(".")
 
     def _map_basic_serializer(self, serializer: Any, direction: Direction) -> Schema:

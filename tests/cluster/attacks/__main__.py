@@ -1,4 +1,4 @@
-"""python -m tests.cluster.attacks [--write]: the table of docs/appendix/attacks.md, between its two marks.
+"""python -m tests.cluster.attacks [--write]: the table of docs/evidence/attacks.md, between its two marks.
 
 Each row has an attack, the policy that refuses it, and a part of the message; tests/cluster/test_attacks.py checks each
 row against the API server.
@@ -10,7 +10,7 @@ from deploy.local.home import REPOSITORY
 from tests.support.cluster import guide_tables
 from tests.support.cluster.manifests import Entry, table
 
-GUIDE = REPOSITORY / "docs" / "appendix" / "attacks.md"
+GUIDE = REPOSITORY / "docs" / "evidence" / "attacks.md"
 WITH = {"tenant": "a member", "viewer": "a viewer", "portal": "the portal", "admin": "an operator"}
 
 

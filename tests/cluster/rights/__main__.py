@@ -1,4 +1,4 @@
-"""python -m tests.cluster.rights [--write]: the tables of docs/reference/rights.md, between its two marks.
+"""python -m tests.cluster.rights [--write]: the tables of docs/evidence/rights.md, between its two marks.
 
 tests/unit/test_rights.py checks that the entries' references exist, and tests/cluster/test_rights.py checks the entries
 against the API server.
@@ -10,7 +10,7 @@ from deploy.local.home import REPOSITORY
 from tests.cluster.rights.table import VERDICTS, Entry, Table, entries, tables
 from tests.support.cluster import guide_tables
 
-GUIDE = REPOSITORY / "docs" / "reference" / "rights.md"
+GUIDE = REPOSITORY / "docs" / "evidence" / "rights.md"
 
 
 def written(text: str) -> str:
