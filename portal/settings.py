@@ -95,6 +95,7 @@ INSTALLED_APPS = [
     "quotas.costs",
     "allocations",
     "frontend",
+    *(["demo"] if GPU_PORTAL_LOCAL else []),
 ]
 MIDDLEWARE = [
     "portal.http.middleware.keep_nothing",

@@ -14,6 +14,8 @@ from django.forms.models import model_to_dict
 from django.test import override_settings
 
 from allocations.models import Allocation
+from demo.simulated_history import generator, world, writer
+from demo.simulated_history.world import NothingRecorded
 from portal.core import clock, money
 from portal.tenants.models import User
 from quotas.catalog.models import Offering, Pool
@@ -33,8 +35,6 @@ from quotas.metering.models import (
     RolledUpHour,
     UsageInterval,
 )
-from quotas.simulated_history import generator, world, writer
-from quotas.simulated_history.world import NothingRecorded
 from tests.support import demo_fleet, simulated_sums
 from tests.support.clusters import LOCAL
 from tests.support.pages import browser_of, text

@@ -6,12 +6,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from allocations.lifecycle import past_allocations
+from demo.simulated_history import length, past_allocations, platform_costs, writer
+from demo.simulated_history.model import History
+from demo.simulated_history.world import NothingRecorded
 from portal.clusters import registry
 from portal.tenants import seeds
-from quotas.simulated_history import length, platform_costs, writer
-from quotas.simulated_history.model import History
-from quotas.simulated_history.world import NothingRecorded
 
 NO_DEMO = (
     "This is not the demo's database. A history is only simulated where GPU_PORTAL_LOCAL is set and the demo's people"

@@ -5,6 +5,8 @@ from functools import partial
 
 from django.db import transaction
 
+from demo.simulated_history import generator, incidents, past_intervals, world
+from demo.simulated_history.model import History, World
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.catalog import versions
@@ -12,11 +14,9 @@ from quotas.catalog.models import Flavor, FlavorVersion
 from quotas.costs import node_intervals, rollups, services
 from quotas.costs.node_intervals import PastNode
 from quotas.limits import history as quota_history
-from quotas.metering import hold_use, past_intervals, proofs, rollup_proof, simulated
+from quotas.metering import hold_use, proofs, rollup_proof, simulated
 from quotas.metering.balance import Failure
 from quotas.metering.hours import DAY, day_of, hour_of, hours_between
-from quotas.simulated_history import generator, incidents, world
-from quotas.simulated_history.model import History, World
 
 SEED = 17
 SOURCE = "simulated"
