@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from demo.simulated_history.model import HeldAllocation
-from quotas.metering.hold_use import PastPods
+from demo.simulated_history.past_intervals import PastPods
 from quotas.metering.hours import DAY, day_of
 
 LONG = timedelta(hours=12)

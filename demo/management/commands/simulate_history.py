@@ -2,7 +2,6 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
@@ -13,8 +12,8 @@ from portal.clusters import registry
 from portal.tenants import seeds
 
 NO_DEMO = (
-    "This is not the demo's database. A history is only simulated where GPU_PORTAL_LOCAL is set and the demo's people"
-    " were the first ones: make demo HISTORY=30d."
+    "This is not the demo's database. A history is only simulated where the demo's people were the first ones: "
+    "make demo HISTORY=30d."
 )
 
 
@@ -26,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait until the fleet is recorded")
 
     def handle(self, *args: object, days: int, wait: float, **options: Any) -> None:
-        if not (settings.GPU_PORTAL_LOCAL and seeds.are_the_first()):
+        if not seeds.are_the_first():
             raise CommandError(NO_DEMO)
         cluster, began = registry.own(), time.monotonic()
         found = _write(cluster, days, began + wait)
