@@ -20,9 +20,10 @@ from bench import cost_pages, cost_questions, parquet, recording, usage_year
 from bench.catalogue import throw_away_database
 from bench.statistics import compare, percentile
 from bench.usage_year import END, MONTHS, execute
-from quotas.costs import ledger, selectors
+from quotas.costs import ledger
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
+from tests.support import cost_answers
 from tests.support.fleet import fleet
 
 TABLES = ("usageinterval", "hourtotal", "daytotal", "monthtotal", "accounthour")
@@ -91,7 +92,7 @@ def _measure(
         document[f"duckdb_{name}"] = _times(ask, rounds)
     if step == "day":
         window = Window(edges[0], edges[-1])
-        document["costs"] = _times(partial(selectors.costs, window, keys, step=Step.DAY, now=AFTER), rounds)
+        document["costs"] = _times(partial(cost_answers.costs, window, keys, step=Step.DAY, now=AFTER), rounds)
     if rows <= LEDGER_ROWS:
         document["ledger_s"] = _from_ledger_alone(ours, expected)
     return document
