@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "quotas.costs",
     "allocations",
     "frontend",
+    *(["demo"] if GPU_PORTAL_LOCAL else []),
 ]
 MIDDLEWARE = [
     "portal.http.middleware.keep_nothing",

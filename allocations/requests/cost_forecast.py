@@ -1,7 +1,7 @@
 """Forecasts what a period will cost of what a person may see."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -16,10 +16,10 @@ from portal.tenants import access
 from portal.tenants.models import Membership, User
 from quotas.catalog.models import Offering
 from quotas.costs import columns, commitments, cost_history, filters, forecast, month_charges, rates, rating
-from quotas.costs.calendar import UTC_CALENDAR, Calendar, month_of
-from quotas.costs.filters import EVERYTHING, Filter
+from quotas.costs.calendar import UTC_CALENDAR, month_of
 from quotas.costs.fleet_costs import Readings
 from quotas.costs.forecast import MIN_DAYS, DayPart, Forecast, Key, Prices, RemainingPart
+from quotas.costs.questions import HIDDEN, Question, asked_by
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import MICROSECOND, RatedUsage, Window
 
@@ -97,32 +97,31 @@ class ForecastAmounts:
     high: str | None = None
 
 
-def visible(user: User, named: Mapping[str, str], where: Filter = EVERYTHING) -> Filter:
-    """Return the filter that keeps what `user` may see of what `where` keeps, and of the department, team, project and
-    member that are named, all that are not empty. Raises Invalid for a filter by what is no key of costs.
+def visible(user: User, question: Question, named: Mapping[str, str]) -> Question:
+    """Return the question of what `user` may see, and of the department, team, project and member that are named, all
+    that are not empty. Raises Invalid for a filter by what is no key of costs.
 
     Raises NotVisible for a name that the user does not see: a member is seen by who is in a team with them.
     """
-    columns.check("filter", filters.keys(where))
+    columns.check("filter", filters.keys(question.where))
     for key, name in named.items():
         if name:
             SCOPE[key](user, name)
-    kept = filters.both(where, {key: [name] for key, name in named.items() if name})
-    if access.sees_all(user):
-        return kept
-    return filters.both(kept, {"team": list(access.visible_teams(user).values_list("slug", flat=True))})
+    kept = filters.both(question.where, {key: [name] for key, name in named.items() if name})
+    return asked_by(user, replace(question, where=kept, idle=HIDDEN))
 
 
-def in_window(window: Window, where: Filter, now: datetime, calendar: Calendar = UTC_CALENDAR) -> CostForecast:
-    """Return the forecast of a window, in which `now` is, of what the filter keeps, in at most nine queries, and as
-    many more as `month_charges.read` takes where a bill or fixed cost was entered.
+def in_window(question: Question) -> CostForecast:
+    """Return the forecast of the question's window, in which its `now` is, in at most nine queries, and as many more
+    as `month_charges.of_held` takes where a bill or fixed cost was entered.
     """
-    known = cost_history.read(window.start, where, calendar, now)
-    running, prices = commitments.running(where), rates.read()
+    window, now = question.window, question.now
+    known = cost_history.read(question)
+    running, prices = commitments.running(question.scope), rates.read()
     currency, is_entered = month_charges.currency_and_existence()
-    added = _added(window, where, now) if is_entered else AddedCosts()
+    added = _added(question) if is_entered else AddedCosts()
     changes = [each.valid_from for of in (prices.rates, prices.lists) for dated in of.values() for each in dated]
-    parts = forecast.day_parts(now, window.end, calendar, changes)
+    parts = forecast.day_parts(now, window.end, question.calendar, changes)
     committed = commitments.rated(running, expected_ends({row.holder_id for row in running}, now), parts, prices)
     shares = _shares({key for day in known.days for key in day.used})
     remaining = [
@@ -144,14 +143,14 @@ def in_window(window: Window, where: Filter, now: datetime, calendar: Calendar =
     return CostForecast(window, now, currency, len(known.days), known.rated, whole, added, found, unknown, is_complete)
 
 
-def _added(window: Window, where: Filter, now: datetime) -> AddedCosts:
-    """Return what bills and fixed costs add to what the filter keeps."""
-    month = UTC_CALENDAR.start_of(month_of(UTC_CALENDAR.day_of(now)))
-    since = max(month, window.start)
-    edges = sorted({window.start, since, now})
-    if len(edges) == 1:
+def _added(question: Question) -> AddedCosts:
+    """Return what bills and fixed costs add to what is asked for."""
+    window, now = question.window, question.now
+    if window.start == now:
         return AddedCosts()
-    charges = month_charges.read(edges, (), where, now, Readings(now), fleet=False, sees_all=False)
+    since = max(UTC_CALENDAR.start_of(month_of(UTC_CALENDAR.day_of(now))), window.start)
+    until_now = replace(question, keys=(columns.ALL,)).between(sorted({window.start, since, now}))
+    charges = month_charges.of_held(until_now, Readings(now))
     of_month = {group: amount for group, amount in charges.shared.items() if group[0].start >= since}
     pace = month_charges.total(of_month) if now > since else Fraction(0)
     ahead = Fraction((window.end - now) // MICROSECOND, max((now - since) // MICROSECOND, 1))

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from demo.simulated_history import length
 from deploy.local import checks, failed_start
 from deploy.local.build import build
 from deploy.local.errors import LocalError
@@ -36,7 +37,6 @@ from deploy.local.home import REPOSITORY
 from deploy.local.processes import GROUPS, history_command
 from deploy.local.runner import Local
 from deploy.local.serve import describe, is_running, supervise
-from quotas.simulated_history import length
 
 
 def main() -> int:

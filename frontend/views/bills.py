@@ -1,5 +1,6 @@
 """Bills of clusters and fixed costs, for platform staff; operators enter them with a preview."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
@@ -14,9 +15,9 @@ from frontend.price_forms import BillForm, SharedCostForm
 from portal.core import clock
 from portal.tenants import access
 from quotas.costs import history, previews
-from quotas.costs.idle_views import IdleView
+from quotas.costs.answers import answer
 from quotas.costs.models import Bill
-from quotas.costs.selectors import visible_costs
+from quotas.costs.questions import asked_by
 from quotas.costs.steps import Step
 
 PAGE_SIZE = 50
@@ -29,8 +30,7 @@ def bills(request: PageRequest) -> HttpResponse:
     user, now = request.user, clock.now()
     rows = access.for_platform(user, Bill.objects.order_by("-month", "cluster_id", "-pk"))
     counting = list(history.bills_that_count(user))
-    window = previews.last_months(previews.BILLED_MONTHS)
-    costs = visible_costs(user, window, ("cluster",), idle=IdleView(), step=Step.MONTH, now=now)
+    costs = answer(replace(asked_by(user, previews.billed_months(now)), step=Step.MONTH))
     found = paged(request, rows, "page", PAGE_SIZE)
     fixed = paged(request, history.shared_costs(user), "fixed", PAGE_SIZE)
     context: dict[str, Any] = {

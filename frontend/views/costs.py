@@ -33,16 +33,14 @@ from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import cost_parameters, month_factors, steps
+from quotas.costs import cost_parameters, month_factors, outages
+from quotas.costs.answers import answer
 from quotas.costs.columns import ALL
 from quotas.costs.cost_rows import CostRow, Costs
-from quotas.costs.filters import as_filter, both
+from quotas.costs.filters import both
 from quotas.costs.fleet_costs import Readings
 from quotas.costs.holder_costs import of_holder
-from quotas.costs.idle_views import HIDDEN, for_person
-from quotas.costs.outages import visible_share
-from quotas.costs.reports import CostQuery, report
-from quotas.costs.run_rates import Metric
+from quotas.costs.questions import HIDDEN, Metric, Question, asked_by
 from quotas.costs.steps import Step
 
 PAGE_ROWS = 100
@@ -57,7 +55,7 @@ class View:
     largest; `others` is how many more cost something.
     """
 
-    query: CostQuery
+    question: Question
     found: Costs
     step: Step
     by_step: Sequence[CostRow]
@@ -83,7 +81,7 @@ def costs(request: PageRequest) -> HttpResponse:
         messages = [message for found in problem.errors.values() for message in found] or [problem.detail, problem.hint]
         context = _form(request, address) | {"problems": messages, "table": None}
         return show(request, "frontend/costs.html", context, status=problem.status)
-    with timezone.override(view.query.calendar.zone):
+    with timezone.override(view.question.calendar.zone):
         return show(request, "frontend/costs.html", _context(request, address, view))
 
 
@@ -102,41 +100,41 @@ def _view(user: User, address: CostsAddress) -> View:
     """Return the answers that the page shows. Raises Invalid and Forbidden."""
     now = clock.now()
     costs_form.sort_choice(address.values.get("sort", ""))
-    query = replace(cost_parameters.read(address.parameters(), now), is_compared=True)
-    step = costs_form.step_choice(address.values.get("accumulate", "")) or costs_chart.step_for(query.window)
-    edges = steps.edges(query.window, step, query.calendar)
-    if len(edges) > costs_chart.MAX_STEPS + 1:
+    read = cost_parameters.read(address.parameters(), now)
+    step = costs_form.step_choice(address.values.get("accumulate", "")) or costs_chart.step_for(read.window)
+    if len(replace(read, step=step).edges) > costs_chart.MAX_STEPS + 1:
         raise Invalid({"accumulate": [f"The chart has at most {costs_chart.MAX_STEPS} bars. Choose a longer step."]})
-    readings = Readings(now, month_factors.starts(query.window.start, query.window.end), edges)
-    found = report(user, query, now, readings)
-    asked, largest = replace(query, step=step, is_compared=False), found.rows[:MAX_TREND_ROWS]
+    of_steps = asked_by(user, replace(read, step=step, is_compared=False))
+    question = replace(of_steps, step=read.step, is_compared=True)
+    readings = Readings(now, month_factors.starts(read.window.start, read.window.end), of_steps.edges)
+    found = answer(question, readings)
+    largest = found.rows[:MAX_TREND_ROWS]
     series = [row.name for row in largest]
     if len(found.rows) == len(largest):
-        return View(query, found, step, report(user, asked, now, readings).rows, series)
-    whole = report(user, replace(asked, keys=(ALL,)), now, readings)
-    of_largest = replace(asked, where=both(query.where, costs_row_values.of_rows(largest)), idle=HIDDEN)
-    by_step = [row for row in report(user, of_largest, now, readings).rows if row.name in {*series}]
+        return View(question, found, step, answer(of_steps, readings).rows, series)
+    whole = answer(replace(of_steps, keys=(ALL,)), readings)
+    of_largest = replace(of_steps, where=both(read.where, costs_row_values.of_rows(largest)), idle=HIDDEN)
+    by_step = [row for row in answer(of_largest, readings).rows if row.name in {*series}]
     others = sum(Decimal(row.total or row.cost or 0) != 0 for row in found.rows[MAX_TREND_ROWS:])
-    return View(query, found, step, costs_chart.with_others(by_step, whole.rows), series, others)
+    return View(question, found, step, costs_chart.with_others(by_step, whole.rows), series, others)
 
 
 def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[str, Any]:
-    user, query, found, now = request.user, view.query, view.found, clock.now()
-    where = as_filter(query.where)
+    user, question, found, now = request.user, view.question, view.found, clock.now()
+    where, window, calendar = question.where, question.window, question.calendar
     names = holder_names(user, found.rows)
     texts = {row.name: names.text(row) for row in [*found.rows, *view.by_step]}
     rows = shown.ordered(found, texts, address.values.get("sort", ""))
-    unit = found.currency + RATES[query.metric]
-    starts = costs_chart.step_starts(query.window, view.step, query.calendar, now)
+    unit = found.currency + RATES[question.metric]
+    starts = costs_chart.step_starts(window, view.step, calendar, now)
     table = shown.table(
         replace(found, rows=rows),
         texts,
-        {row.name: costs_drill.row_url(row, where, address, sees_all=access.sees_all(user)) for row in rows},
+        {row.name: costs_drill.row_url(row, where, address, sees_all=question.sees_all) for row in rows},
         costs_chart.trends(view.by_step, starts),
     )
-    shows_idle = for_person(query.idle, sees_all=access.sees_all(user)) != HIDDEN
+    shows_idle = question.idle_view != HIDDEN
     is_mine, mine = costs_filters.mine(where, address, user.username)
-    window, calendar = query.window, query.calendar
     return _form(request, address) | {
         "table": table,
         **_pages(table.lines, address),
@@ -164,7 +162,7 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
         "sorted_by": costs_form.SORTS[address.values.get("sort", "")],
         "is_missing": any(row.total is None and row.cost is not None for row in [*found.rows, *view.by_step]),
         "billed": shown.billed_line(found),
-        "outages": shown.outage_line(visible_share(user, window, query.where), found.currency),
+        "outages": shown.outage_line(outages.share(question), found.currency),
         "csv": address.rest("/export", compare="previous"),
         "chart_csv": address.rest("/export", accumulate=view.step.value),
         "curl": curl(address.rest(compare="previous")),

@@ -16,10 +16,8 @@ from frontend.presenters.costs_tiles import forecast_tile
 from portal.core import clock
 from portal.tenants.models import User
 from quotas.costs import cost_parameters
-from quotas.costs.filters import as_filter
+from quotas.costs.questions import Metric, Question
 from quotas.costs.rating import Window
-from quotas.costs.reports import CostQuery
-from quotas.costs.run_rates import Metric
 
 NONE_OF_RATE = "Available for the cost of the period, not for a rate."
 NONE_OF_PAST = "Available for a period that has begun and has not ended."
@@ -30,10 +28,10 @@ NONE_OF_PAST = "Available for a period that has begun and has not ended."
 def forecast(request: PageRequest) -> HttpResponse:
     """Show what the period of a view will have cost. The address takes the parameters of the page of costs."""
     now, address = clock.now(), address_of(request.GET, timezone.get_current_timezone_name())
-    query = cost_parameters.read(address.parameters(), now)
-    found = _forecast(request.user, query, now)
-    with timezone.override(query.calendar.zone):
-        context = {"tile": forecast_tile(found), "window": query.window, "back": address.page()}
+    question = cost_parameters.read(address.parameters(), now)
+    found = _forecast(request.user, question)
+    with timezone.override(question.calendar.zone):
+        context = {"tile": forecast_tile(found), "window": question.window, "back": address.page()}
         return show(request, "frontend/costs_forecast.html", context, partial="part")
 
 
@@ -42,11 +40,11 @@ def is_forecast(window: Window, now: datetime) -> bool:
     return window.start <= now < window.end
 
 
-def _forecast(user: User, query: CostQuery, now: datetime) -> CostForecast | str:
+def _forecast(user: User, question: Question) -> CostForecast | str:
     """Return the forecast, or why there is none. Raises Invalid for a filter by what is no key of costs."""
-    where = cost_forecast.visible(user, {}, as_filter(query.where))
-    if query.metric is not Metric.CUMULATIVE:
+    visible = cost_forecast.visible(user, question, {})
+    if question.metric is not Metric.CUMULATIVE:
         return NONE_OF_RATE
-    if not is_forecast(query.window, now):
+    if not is_forecast(question.window, question.now):
         return NONE_OF_PAST
-    return cost_forecast.in_window(query.window, where, now, query.calendar)
+    return cost_forecast.in_window(visible)

@@ -4,6 +4,7 @@ Each is a page of its own, and for htmx the part that other pages load after the
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -27,11 +28,13 @@ from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.costs import windows
+from quotas.costs.answers import answer
 from quotas.costs.calendar import ONE_DAY, Calendar
-from quotas.costs.filters import EVERYTHING
+from quotas.costs.columns import ALL
+from quotas.costs.filters import EVERYTHING, as_filter
 from quotas.costs.holder_costs import of_holder, visible_intervals
+from quotas.costs.questions import Question, asked_by
 from quotas.costs.rating import Window
-from quotas.costs.selectors import visible_costs
 from quotas.costs.steps import Step
 
 MAX_DAYS = 31
@@ -48,7 +51,7 @@ def mine(request: PageRequest) -> HttpResponse:
     at_end = costs_at_end(visible_intervals(request.user, [row.pk for row in rows], now), now)
     context = {
         "title": "My cost",
-        "month": _month(request, {"member": request.user.username}, now),
+        "month": _month(_of_month(request, {"member": request.user.username}, now)),
         "running": shown.running(found, at_end),
         "more_url": _costs_url({"window": MONTH, "aggregate": "allocation"}, {"member": request.user.username}),
         **_rest({"member": request.user.username}, "allocation"),
@@ -95,31 +98,27 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
 
 def _scope(request: PageRequest, named: Mapping[str, str], context: Mapping[str, Any]) -> HttpResponse:
     """Show the month of a team or a project, by person and by offering."""
-    now, calendar = clock.now(), _calendar()
-    where = {key: [name] for key, name in named.items()}
-    window = windows.parse(MONTH, now, calendar)
+    question = _of_month(request, named, clock.now())
     tables = [
         (
-            shown.cost_lines(
-                key,
-                visible_costs(request.user, window, (key,), where=where, calendar=calendar, now=now),
-                partial(_parts_url, named, key),
-            ),
+            shown.cost_lines(key, answer(replace(question, keys=(key,))), partial(_parts_url, named, key)),
             _costs_url({"window": MONTH, "aggregate": key}, named),
         )
         for key in ("member", "offering")
     ]
-    found = {"month": _month(request, named, now), "tables": tables, **_rest(named, "member,offering"), **context}
+    found = {"month": _month(question), "tables": tables, **_rest(named, "member,offering"), **context}
     return show(request, "frontend/my_cost.html", found, partial="part")
 
 
-def _month(request: PageRequest, named: Mapping[str, str], now: datetime) -> shown.MonthCost:
+def _of_month(request: PageRequest, named: Mapping[str, str], now: datetime) -> Question:
+    """Return the question what the present month of what is named costs in all."""
     calendar = _calendar()
-    window = windows.parse(MONTH, now, calendar)
-    where = {key: [name] for key, name in named.items()}
-    costs = visible_costs(request.user, window, ("all",), where=where, calendar=calendar, now=now)
-    visible = cost_forecast.visible(request.user, named)
-    return shown.month_cost(costs, cost_forecast.in_window(window, visible, now, calendar), calendar)
+    question = Question(windows.parse(MONTH, now, calendar), now, keys=(ALL,), calendar=calendar)
+    return cost_forecast.visible(request.user, question, named)
+
+
+def _month(question: Question) -> shown.MonthCost:
+    return shown.month_cost(answer(question), cost_forecast.in_window(question), question.calendar)
 
 
 def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping[str, Any]) -> HttpResponse:
@@ -129,15 +128,9 @@ def _holder(request: PageRequest, id_: UUID, created: datetime, context: Mapping
     begin = charged.intervals[0].row.start if charged.intervals else created
     since = max(begin, calendar.start_of(calendar.day_of(now) - (MAX_DAYS - 1) * ONE_DAY))
     window = Window(since, max(now, since + timedelta(microseconds=1)))
-    costs = visible_costs(
-        request.user,
-        window,
-        ("allocation",),
-        where={"allocation": [str(id_)]},
-        step=Step.DAY,
-        calendar=calendar,
-        now=now,
-    )
+    where = as_filter({"allocation": [str(id_)]})
+    question = Question(window, now, keys=("allocation",), where=where, step=Step.DAY, calendar=calendar)
+    costs = answer(asked_by(request.user, question))
     query = {"window": f"{_stamp(begin)},{_stamp(now)}", "accumulate": "day", "timezone": str(calendar.zone)}
     found = {
         "by_day": shown.day_costs(costs, calendar, charged.unused_by_day),

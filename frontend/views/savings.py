@@ -18,7 +18,8 @@ from portal.tenants import access
 from quotas.catalog.models import Node
 from quotas.costs import windows
 from quotas.costs.calendar import Calendar
-from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, Savings, visible_savings
+from quotas.costs.questions import Question, asked_by
+from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, Savings, possible_savings
 
 WINDOWS = {"7d": "last 7 days", "30d": "last 30 days", "month": "this month", "lastmonth": "last month"}
 
@@ -64,4 +65,5 @@ def _found(request: PageRequest, window: str, hours: str) -> Savings:
     if not (hours.isascii() and hours.isdecimal() and len(hours) <= len(str(MAX_IDLE_HOURS))):
         raise Invalid({"idle_hours": [f"Give 1 to {MAX_IDLE_HOURS} hours."]})
     calendar, now = Calendar(timezone.get_current_timezone()), clock.now()
-    return visible_savings(request.user, windows.parse(window, now, calendar), calendar, now, int(hours))
+    question = Question(windows.parse(window, now, calendar), now, calendar=calendar)
+    return possible_savings(asked_by(request.user, question), int(hours))

@@ -207,13 +207,6 @@ def record(flavors: Iterable[Flavor]) -> None:
         )
 
 
-def add_past(flavor: Flavor, documents: Mapping[datetime, Mapping[str, Any]]) -> None:
-    """Add versions of the flavor from times on that are before its first one, with what it was then."""
-    FlavorVersion.objects.bulk_create(
-        FlavorVersion(flavor=flavor, since=since, document=dict(document)) for since, document in documents.items()
-    )
-
-
 def _documents(flavors: Iterable[Flavor]) -> list[tuple[Flavor, dict[str, Any]]]:
     """Return the flavors as they are now, as their versions have them; one query, none without a flavor."""
     flavors = list(flavors)

@@ -12,9 +12,10 @@ from typing import Any
 from django.db import connection
 
 from quotas.costs import columns, ledger
-from quotas.costs.calendar import ONE_DAY, Calendar
+from quotas.costs.calendar import ONE_DAY
 from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.forecast import MAX_DAYS, DayPart, GpuHours, Key, PastDay
+from quotas.costs.questions import Question
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage
 from quotas.metering.hours import hour_of
 
@@ -78,14 +79,15 @@ class CostHistory:
     days: Sequence[PastDay]
 
 
-def read(start: datetime, where: Filter, calendar: Calendar, now: datetime) -> CostHistory:
-    """Return what the filter keeps of what was used in the days before that of ``now``, and from ``start`` until
+def read(question: Question) -> CostHistory:
+    """Return what was used in the days before that of the question's ``now``, and from the start of its window until
     ``now``; three queries.
 
     The sums are those of the roll-ups, and of the ledger where there are none. Days begin with a whole hour in UTC,
     less than an hour early in a zone with half hours, so that no roll-up is cut: the ledger takes long for so many.
     GPU-hours that an operator does not charge are among those of the days.
     """
+    start, where, calendar, now = question.window.start, question.scope, question.calendar, question.now
     first, today = _first_use(where, now), calendar.day_of(now)
     begin = max(calendar.day_of(first), today - MAX_DAYS * ONE_DAY) if first else today
     dates = [begin + number * ONE_DAY for number in range((today - begin).days + 1)]

@@ -11,10 +11,8 @@ from portal.core.errors import Invalid
 from quotas.costs import calendar as calendars
 from quotas.costs import filter_grammar, windows
 from quotas.costs.calendar import Calendar, Weekday
-from quotas.costs.idle_views import IdleBy, IdleMode, IdleSplit, IdleView
+from quotas.costs.questions import IdleBy, IdleMode, IdleSplit, IdleView, Metric, Question
 from quotas.costs.rating import Window
-from quotas.costs.reports import CostQuery
-from quotas.costs.run_rates import Metric
 from quotas.costs.steps import Step
 
 T = TypeVar("T")
@@ -25,11 +23,12 @@ METRICS = {metric.value: metric for metric in Metric}
 COMPARED = {"": False, "previous": True}
 
 
-def read(parameters: QueryDict, now: datetime) -> CostQuery:
-    """Return the question that the parameters ask; raise Invalid for what cannot be read."""
+def read(parameters: QueryDict, now: datetime) -> Question:
+    """Return the question that the parameters ask, of nobody yet; raise Invalid for what cannot be read."""
     chosen = calendar(parameters)
-    return CostQuery(
+    return Question(
         window=window(parameters, now, chosen),
+        now=now,
         keys=tuple(values(parameters, "aggregate") or ["project"]),
         where=filter_grammar.parse(_value(parameters, "filter")),
         step=_one_of(STEPS, parameters, "accumulate", "all"),

@@ -16,6 +16,7 @@ from quotas.costs import capacity_costs, filters, ledger, price_variance, rollup
 from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.ledger import Sum
 from quotas.costs.price_variance import CostLine, Place, PlaceCost
+from quotas.costs.questions import Question
 from quotas.costs.rating import RatedUsage, Window, rated
 from quotas.costs.rollups import Ledger
 from quotas.metering import rolled_up
@@ -63,23 +64,32 @@ class Readings:
     same or longer steps, with the same or no detail.
 
     ``steps`` are moments at which some answer cuts time, and ``cuts`` those at which only the fleet's hours are cut.
+    Unless it ``reads_fleet``, these hours count as not rolled up.
     """
 
-    def __init__(self, now: datetime, cuts: Collection[datetime] = (), steps: Collection[datetime] = ()) -> None:
-        self._now, self._cuts, self._steps = now, cuts, steps
+    def __init__(
+        self,
+        now: datetime,
+        cuts: Collection[datetime] = (),
+        steps: Collection[datetime] = (),
+        *,
+        reads_fleet: bool = True,
+    ) -> None:
+        self._now, self._cuts, self._steps, self._reads_fleet = now, cuts, steps, reads_fleet
         self._held: list[tuple[Sequence[datetime], Sequence[str], Filter, Sequence[Sum]]] = []
         self._read: dict[tuple[tuple[datetime, ...], Detail], FleetCosts | None] = {}
 
-    def held(self, edges: Sequence[datetime], keys: Sequence[str], where: Filter) -> list[Sum]:
+    def held(self, question: Question) -> list[Sum]:
         """Return what ``ledger.sums`` does. What was read with a wider filter serves too, if it has the keys by which
         the other is narrower.
         """
+        edges, keys, where = question.edges, question.row_keys, question.scope
         steps = _cut(edges, self._steps)
         for known, of, kept, found in self._held:
             more = filters.beyond(where, kept)
             if more is not None and _serves(known, steps) and {*keys, *filters.keys(more)} <= {*of}:
                 if more.parts:
-                    found = [one for one in found if filters.may_keep(more, _values(of, one.names))]
+                    found = [one for one in found if filters.may_keep(more, one.values(of))]
                 return ledger.regrouped(found, of, edges, keys)
         sums = ledger.sums(steps, keys, where, self._now)
         if not self._steps:
@@ -89,17 +99,14 @@ class Readings:
 
     def between(self, edges: Sequence[datetime], detail: Detail = Detail.NONE) -> FleetCosts | None:
         """Return what ``read`` does."""
+        if not self._reads_fleet:
+            return None
         steps = tuple(_cut(edges, [*self._cuts, *self._steps]))
         for (known, of_detail), found in self._read.items():
             if _serves(known, steps) and detail in (Detail.NONE, of_detail):
                 return found and found.by_steps(known, edges)
         found = self._read[steps, detail] = read(steps, self._now, detail)
         return found and found.by_steps(steps, edges)
-
-
-def _values(keys: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the names of a sum by key, as the ledger has them: what is unknown is empty."""
-    return {key: "" if name == UNALLOCATED else name for key, name in zip(keys, names, strict=True)}
 
 
 def _cut(edges: Sequence[datetime], cuts: Iterable[datetime]) -> list[datetime]:
@@ -120,9 +127,7 @@ def read(edges: Sequence[datetime], now: datetime, detail: Detail = Detail.NONE)
     return FleetCosts(parts, capacity_costs.of_fleet(edges, now, rest))
 
 
-def not_held(
-    edges: Sequence[datetime], keys: Sequence[str], where: Filter, readings: Readings, *, by_owner: bool = False
-) -> NotHeld | None:
+def not_held(question: Question, readings: Readings, *, by_owner: bool = False) -> NotHeld | None:
     """Return the GPU-hours of every category but held, as ``ledger.sums``, and the lines of what nodes cost; None if
     too much of the window is not rolled up. A filter by anything but KEYS leaves none.
 
@@ -132,17 +137,17 @@ def not_held(
     ``by_owner``: what is idle has the department and team whose unused quota it is, also for a filter by them, and no
     node.
     """
-    if not is_of_fleet(where, by_owner=by_owner):
+    if not is_of_fleet(question.scope, by_owner=by_owner):
         return {}
-    detail = by_node(keys, where)
-    costs = readings.between(edges, Detail.OWNER if by_owner else detail)
+    detail = by_node(question)
+    costs = readings.between(question.edges, Detail.OWNER if by_owner else detail)
     if costs is None:
         return None
     parts = costs.parts
-    if by_owner and detail == Detail.NODE and (placed := readings.between(edges, detail)):
+    if by_owner and detail == Detail.NODE and (placed := readings.between(question.edges, detail)):
         others = (one for one in placed.parts if one.category != Category.IDLE)
         parts = [*(one for one in parts if one.category == Category.IDLE), *others]
-    return grouped(parts, costs.lines(), edges, keys, where, by_owner=by_owner)
+    return grouped(question, parts, costs.lines(), by_owner=by_owner)
 
 
 def is_of_fleet(where: Filter, *, by_owner: bool = False) -> bool:
@@ -150,24 +155,19 @@ def is_of_fleet(where: Filter, *, by_owner: bool = False) -> bool:
     return not filters.keys(where) - known_keys(by_owner=by_owner)
 
 
-def by_node(keys: Sequence[str], where: Filter) -> Detail:
-    """Return the detail that these keys and this filter need."""
-    return Detail.NODE if "node" in {*keys, *filters.keys(where)} else Detail.NONE
+def by_node(question: Question) -> Detail:
+    """Return the detail that the keys and the filter need."""
+    return Detail.NODE if "node" in {*question.row_keys, *filters.keys(question.scope)} else Detail.NONE
 
 
 def grouped(
-    parts: Iterable[FleetPart],
-    lines: Iterable[Line],
-    edges: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    *,
-    by_owner: bool = False,
+    question: Question, parts: Iterable[FleetPart], lines: Iterable[Line], *, by_owner: bool = False
 ) -> NotHeld:
     """Return every category but held of these parts, and these lines, as ``not_held``; without idle of no GPU-hours,
     all of which is in other rows.
     """
     found: NotHeld = {}
+    edges, keys, where = question.edges, question.row_keys, question.scope
     if not is_of_fleet(where, by_owner=by_owner):
         return found
 
@@ -203,22 +203,23 @@ def known_keys(*, by_owner: bool) -> set[str]:
     return {*KEYS, *OWNER_KEYS} if by_owner else set(KEYS)
 
 
-def is_known(
-    keys: Sequence[str],
-    where: Filter,
-    since: Mapping[str, datetime | None],
-    window: Window,
-    names: Sequence[str],
-) -> bool:
+def is_known(question: Question, since: Mapping[str, datetime | None], row: Sum) -> bool:
     """Return whether what nobody held in a row is known: the capacity of its clusters is recorded from its window's
     start on. ``since`` is by cluster. Known is also that a row of other keys than KEYS, or with a filter by them, has
     nothing of it.
     """
-    if filters.keys(where) - set(KEYS) or (set(keys) - set(KEYS) and IDLE not in names):
+    if filters.keys(question.scope) - set(KEYS) or (set(question.row_keys) - set(KEYS) and IDLE not in row.names):
         return True
-    values = dict(zip(keys, names, strict=True))
-    clusters = [values["cluster"]] if "cluster" in values else [one for one in since if keeps_cluster(where, one)]
-    return all((at := since.get(cluster)) is not None and at <= window.start for cluster in clusters)
+    return is_recorded(question, since, row)
+
+
+def is_recorded(question: Question, since: Mapping[str, datetime | None], row: Sum) -> bool:
+    """Return whether the capacity of a row's clusters, of all that the filter keeps unless it has its own, is recorded
+    from its window's start on.
+    """
+    values, scope = dict(zip(question.row_keys, row.names, strict=True)), question.scope
+    clusters = [values["cluster"]] if "cluster" in values else [one for one in since if keeps_cluster(scope, one)]
+    return all((at := since.get(cluster)) is not None and at <= row.window.start for cluster in clusters)
 
 
 def keeps_cluster(where: Filter, cluster: str) -> bool:

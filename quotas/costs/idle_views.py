@@ -5,18 +5,16 @@ same in each of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from enum import StrEnum
 from fractions import Fraction
 
-from portal.core.errors import Forbidden
 from quotas.catalog import selectors as catalog
 from quotas.costs import filters, fleet_costs, ledger
-from quotas.costs.filters import EVERYTHING, UNALLOCATED, Filter
+from quotas.costs.filters import EVERYTHING
 from quotas.costs.fleet_costs import IDLE, NotHeld, Readings
 from quotas.costs.ledger import Sum
+from quotas.costs.questions import IdleBy, IdleMode, IdleSplit, Question
 from quotas.costs.rating import RatedUsage, Window
 from quotas.metering.parts import Category
 from quotas.metering.rolled_up import Detail, FleetPart
@@ -24,124 +22,54 @@ from quotas.metering.rolled_up import Detail, FleetPart
 Scope = tuple[str, ...]
 
 
-class IdleMode(StrEnum):
-    SEPARATE = "separate"
-    HIDE = "hide"
-    SHARE = "share"
-    OWNER = "owner"
-
-
-class IdleBy(StrEnum):
-    """Between the holders of what idle cost is shared."""
-
-    CLUSTER = "cluster"
-    FLAVOR = "flavor"
-    NODE = "node"
-
-
-class IdleSplit(StrEnum):
-    """In proportion to cost, or evenly between the rows of the answer."""
-
-    WEIGHTED = "weighted"
-    EVEN = "even"
-
-
-@dataclass(frozen=True)
-class IdleView:
-    """``by`` and ``split`` are for ``share``."""
-
-    mode: IdleMode = IdleMode.SEPARATE
-    by: IdleBy = IdleBy.CLUSTER
-    split: IdleSplit = IdleSplit.WEIGHTED
-
-
-HIDDEN = IdleView(IdleMode.HIDE)
-
-
-def for_person(view: IdleView | None, *, sees_all: bool) -> IdleView:
-    """Return the view, by default the one with most that the person may see. Raises Forbidden for one that tells what
-    all teams together use.
-    """
-    if view is None:
-        return IdleView() if sees_all else HIDDEN
-    if not sees_all and view.mode in (IdleMode.SEPARATE, IdleMode.SHARE):
-        raise Forbidden(
-            "auditor",
-            detail=f"idle={view.mode.value} tells what all teams together use. Operators and auditors see it.",
-            hint="Use idle=hide, or idle=owner for what your teams have and do not use.",
-        )
-    return view
-
-
-def not_held(
-    view: IdleView,
-    edges: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    now: datetime,
-    readings: Readings,
-) -> NotHeld | None:
+def not_held(question: Question, readings: Readings) -> NotHeld | None:
     """Return what nobody is charged for, as ``fleet_costs.not_held``, with the idle in the rows of the view."""
-    match view.mode:
+    match question.idle_view.mode:
         case IdleMode.HIDE:
             return {}
         case IdleMode.SEPARATE:
-            return fleet_costs.not_held(edges, keys, where, readings)
+            return fleet_costs.not_held(question, readings)
         case IdleMode.OWNER:
-            return fleet_costs.not_held(edges, keys, where, readings, by_owner=True)
+            return fleet_costs.not_held(question, readings, by_owner=True)
         case IdleMode.SHARE:
-            return _shared(view, edges, keys, where, now, readings)
+            return _shared(question, readings)
 
 
-def reads_fleet(view: IdleView, where: Filter) -> bool:
+def reads_fleet(question: Question) -> bool:
     """Return whether ``not_held`` reads the hours of the fleet."""
-    match view.mode:
+    match question.idle_view.mode:
         case IdleMode.HIDE:
             return False
         case IdleMode.SHARE:
             return True
-    return fleet_costs.is_of_fleet(where, by_owner=view.mode is IdleMode.OWNER)
+        case mode:
+            return fleet_costs.is_of_fleet(question.scope, by_owner=mode is IdleMode.OWNER)
 
 
-def is_known(
-    view: IdleView,
-    keys: Sequence[str],
-    where: Filter,
-    since: Mapping[str, datetime | None],
-    row: Sum,
-) -> bool:
+def is_known(question: Question, since: Mapping[str, datetime | None], row: Sum) -> bool:
     """Return whether what nobody held in a row is known, as ``fleet_costs.is_known``."""
-    if view.mode == IdleMode.HIDE:
-        return True
-    if view.mode == IdleMode.SEPARATE:
-        return fleet_costs.is_known(keys, where, since, row.window, row.names)
-    values = dict(zip(keys, row.names, strict=True))
-    if view.mode == IdleMode.OWNER:
-        known = fleet_costs.known_keys(by_owner=True)
-        if filters.keys(where) - known or any(values[key] != IDLE for key in values.keys() - known):
+    match question.idle_view.mode:
+        case IdleMode.HIDE:
             return True
-    kept = [one for one in since if fleet_costs.keeps_cluster(where, one)]
-    clusters = [values["cluster"]] if "cluster" in values else kept
-    return all((at := since.get(cluster)) is not None and at <= row.window.start for cluster in clusters)
+        case IdleMode.SEPARATE:
+            return fleet_costs.is_known(question, since, row)
+        case IdleMode.OWNER:
+            known, names = fleet_costs.known_keys(by_owner=True), zip(question.row_keys, row.names, strict=True)
+            if filters.keys(question.scope) - known or any(key not in known and name != IDLE for key, name in names):
+                return True
+    return fleet_costs.is_recorded(question, since, row)
 
 
-def _shared(
-    view: IdleView,
-    edges: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    now: datetime,
-    readings: Readings,
-) -> NotHeld | None:
+def _shared(question: Question, readings: Readings) -> NotHeld | None:
     """Return what nobody holds, with the idle in the rows of those who held something of the same cluster, flavor or
     node in the same step. What was idle where nobody held anything stays in its own row.
     """
-    detail = Detail.NODE if view.by == IdleBy.NODE else fleet_costs.by_node(keys, where)
-    costs = readings.between(edges, detail)
+    by, edges = question.idle_view.by, question.edges
+    costs = readings.between(edges, Detail.NODE if by == IdleBy.NODE else fleet_costs.by_node(question))
     if costs is None:
         return None
-    of_scope = _Scopes(view.by)
-    shares = _shares(view, edges, keys, where, now, of_scope)
+    of_scope = _Scopes(by)
+    shares = _shares(question, of_scope)
     apart, idle = [], defaultdict[tuple[Window, Scope], RatedUsage](RatedUsage)
     for part in costs.parts:
         place = Window(edges[part.step - 1], edges[part.step]), of_scope.of_part(part)
@@ -150,7 +78,7 @@ def _shared(
             apart.append(part._replace(gpu_hours=Fraction(0)))
         else:
             apart.append(part)
-    found = fleet_costs.grouped(apart, costs.lines(), edges, keys, where)
+    found = fleet_costs.grouped(question, apart, costs.lines())
     for (window, scope), usage in idle.items():
         for names, weight in shares[window, scope]:
             found.setdefault((window, names), defaultdict(RatedUsage))[Category.IDLE] += _part_of(usage, weight)
@@ -183,32 +111,21 @@ class _Scopes:
 Shares = dict[tuple[Window, Scope], list[tuple[tuple[str, ...], Fraction]]]
 
 
-def _shares(
-    view: IdleView,
-    edges: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    now: datetime,
-    of_scope: _Scopes,
-) -> Shares:
+def _shares(question: Question, of_scope: _Scopes) -> Shares:
     """Return which rows have which part of a scope's idle cost: parts of one, as far as the filter keeps their rows."""
+    keys, where = question.row_keys, question.scope
     every = tuple(dict.fromkeys([*keys, *sorted(filters.keys(where)), *of_scope.keys]))
     held: dict[tuple[Window, Scope], list[Sum]] = defaultdict(list)
-    for one in ledger.sums(edges, every, EVERYTHING, now):
-        held[one.window, of_scope.of_values(_values(every, one.names))].append(one)
+    for one in ledger.sums(question.edges, every, EVERYTHING, question.now):
+        held[one.window, of_scope.of_values(one.values(every))].append(one)
     found: Shares = {}
     for place, sums in held.items():
         found[place] = [
             (one.names[: len(keys)], weight)
-            for one, weight in _weights(view.split, sums, len(keys))
-            if filters.may_keep(where, _values(every, one.names))
+            for one, weight in _weights(question.idle_view.split, sums, len(keys))
+            if filters.may_keep(where, one.values(every))
         ]
     return found
-
-
-def _values(keys: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the values of a row of ``ledger.sums`` by key, as the ledger has them: what is unknown is empty."""
-    return {key: "" if name == UNALLOCATED else name for key, name in zip(keys, names, strict=True)}
 
 
 def _weights(split: IdleSplit, sums: Iterable[Sum], length: int) -> Iterator[tuple[Sum, Fraction]]:

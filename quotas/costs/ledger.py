@@ -105,6 +105,10 @@ class Sum(NamedTuple):
         """Return whether something was used, and nothing of it has a price."""
         return 0 < self.used == self.unpriced
 
+    def values(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the names by these keys, as the ledger has them: what is unknown is empty."""
+        return {key: "" if name == UNALLOCATED else name for key, name in zip(keys, self.names, strict=True)}
+
     @property
     def usage(self) -> RatedUsage:
         """Return the same in GPU-hours and the currency."""

@@ -18,6 +18,7 @@ from quotas.costs.fleet_costs import IDLE, KEYS, PLACE_KEYS, Column, FleetCosts,
 from quotas.costs.month_factors import ZERO, Months
 from quotas.costs.node_costs import CostPart
 from quotas.costs.price_variance import UNKNOWN, CostLine
+from quotas.costs.questions import HIDDEN, Question
 from quotas.costs.rating import MICROSECOND, RatedUsage, Window
 from quotas.metering.parts import Category
 
@@ -30,9 +31,11 @@ _CURRENCY_AND_EXISTENCE = f"""
 class MonthCharges:
     """What is added to groups of what is held, None if it is not known, and to lines of what nobody is charged for.
 
-    ``billed_share`` is the part of the cost of capacity, in clusters and months, that bills cover.
+    ``billed_share`` is the part of the cost of capacity, in clusters and months, that bills cover. ``months`` are those
+    of the window, None if nothing was entered for them.
     """
 
+    months: Months | None = None
     adjustment: dict[Group, Fraction | None] = field(default_factory=dict)
     shared: dict[Group, Fraction | None] = field(default_factory=dict)
     fleet: dict[Group, dict[Column, RatedUsage]] = field(default_factory=lambda: defaultdict(dict))
@@ -101,71 +104,61 @@ def sum_text(*amounts: str | None) -> str | None:
     return str(sum(map(Decimal, known), Decimal(0))) if len(known) == len(amounts) else None
 
 
-def read(
-    edges: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    now: datetime,
-    readings: Readings,
-    *,
-    fleet: bool,
-    sees_all: bool,
-    months: Months | None = None,
-) -> MonthCharges:
-    """Return what bills and fixed costs add to the groups of ``ledger.sums``; with ``fleet`` also to what nobody is
-    charged for, and for who ``sees_all`` what bills cover. A fixed number of queries. ``months`` are those of a time
-    of which this is a part; unless given, they are read.
+def read(question: Question, readings: Readings, months: Months | None = None) -> MonthCharges:
+    """Return what bills and fixed costs add to the groups of ``ledger.sums``, and for who sees all to what nobody is
+    charged for, and what bills cover. A fixed number of queries. ``months`` are those of a time of which the window is
+    a part; unless given, they are read.
     """
-    found = MonthCharges()
-    last = min(edges[-1], now)
-    if edges[0] >= last:
-        return found
-    months = months or month_factors.read(edges[0], last, now, readings)
+    found = of_held(question, readings, months)
+    if question.sees_all and found.months and not filters.keys(question.scope) - set(PLACE_KEYS):
+        cuts = _cuts(question, found.months)
+        if costs := readings.between(cuts):
+            found.billed_share = _billed_share(found.months, cuts, costs, question.scope)
+            if question.idle_view != HIDDEN:
+                _add_fleet(found, found.months, costs, question, cuts)
+    return found
+
+
+def of_held(question: Question, readings: Readings, months: Months | None = None) -> MonthCharges:
+    """Return what ``read`` does, of what is held alone."""
+    if question.window.start >= question.now:
+        return MonthCharges()
+    months = months or month_factors.read(question, readings)
+    found = MonthCharges(months)
     if months is None:
         return found
-    cuts = sorted({*edges, *(at for at in months.edges if edges[0] < at < edges[-1])})
-    for group, window, team, cluster, flavor, hours in _held(edges, cuts, keys, where, now):
+    for group, window, team, cluster, flavor, hours in _held(question, _cuts(question, months)):
         month = months.at(window.start)
         factors = months.factors[month]
         cost = hours * months.per_gpu_hour.get((month, cluster, flavor), ZERO)
         _add(found.adjustment, group, factors.adjustment.get(cluster, ZERO), cost)
         _add(found.shared, group, factors.shared.get(cluster, ZERO), cost)
         _add(found.shared, group, factors.even.get((team, cluster), ZERO), cost)
-    if sees_all and not filters.keys(where) - set(PLACE_KEYS) and (costs := readings.between(cuts)):
-        found.billed_share = _billed_share(months, cuts, costs, where)
-        if fleet:
-            _add_fleet(found, months, costs, edges, cuts, keys, where, now)
     return found
 
 
-def _held(
-    edges: Sequence[datetime],
-    cuts: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    now: datetime,
-) -> Iterator[tuple[Group, Window, str, str, str, Fraction]]:
+def _cuts(question: Question, months: Months) -> list[datetime]:
+    """Return the edges of the question, and the starts of months between them."""
+    start, end = question.window.start, question.window.end
+    return sorted({*question.edges, *(at for at in months.edges if start < at < end)})
+
+
+def _held(question: Question, cuts: Sequence[datetime]) -> Iterator[tuple[Group, Window, str, str, str, Fraction]]:
     """Yield what is held between two cuts: its group, the cut, team, cluster, flavor, and GPU-hours; one query."""
     more = ("team", "cluster", "flavor")
-    columns = list(dict.fromkeys([*keys, *more]))
-    for one in ledger.sums(cuts, columns, where, now):
+    columns = list(dict.fromkeys([*question.row_keys, *more]))
+    for one in ledger.sums(cuts, columns, question.scope, question.now):
         values = dict(zip(columns, one.names, strict=True))
-        group = _step(edges, one.window.start), tuple(values[key] for key in keys)
+        group = _step(question, one.window.start), tuple(values[key] for key in question.row_keys)
         team, cluster, flavor = (values[name] for name in more)
         yield group, one.window, team, cluster, flavor, one.usage.gpu_hours
 
 
 def _add_fleet(
-    found: MonthCharges,
-    months: Months,
-    costs: FleetCosts,
-    edges: Sequence[datetime],
-    cuts: Sequence[datetime],
-    keys: Sequence[str],
-    where: Filter,
-    now: datetime,
+    found: MonthCharges, months: Months, costs: FleetCosts, question: Question, cuts: Sequence[datetime]
 ) -> None:
     """Add the lines of what nobody is charged for, of what is left of nodes, and of teams that used nothing."""
+    keys, now = question.row_keys, question.now
     lines = [(one.place, one.cost) for one in costs.capacity if one.part == CostPart.REST] + [
         (
             (part.step, part.cluster, part.flavor),
@@ -176,13 +169,13 @@ def _add_fleet(
     ]
     for (step, cluster, flavor), cost in lines:
         values = {"cluster": cluster, "flavor": flavor, "node": ""}
-        if filters.may_keep(where, values):
+        if filters.may_keep(question.scope, values):
             names = tuple((values[key] or UNALLOCATED) if key in values else IDLE for key in keys)
-            group = _step(edges, cuts[step - 1]), names
+            group = _step(question, cuts[step - 1]), names
             factors = months.factors[months.at(cuts[step - 1])]
             _add_line(found, group, CostLine.IDLE_ADJUSTMENT, factors.adjustment.get(cluster, ZERO), cost)
             _add_line(found, group, CostLine.IDLE_SHARED_COST, factors.shared.get(cluster, ZERO), cost)
-    if not filters.keys(where):
+    if not filters.keys(question.scope):
         for start, end in pairwise(cuts):
             if start >= now:
                 break
@@ -190,7 +183,7 @@ def _add_fleet(
             passed = min(months.edges[month + 1], now) - months.edges[month]
             part = Fraction((min(end, now) - start) // MICROSECOND, passed // MICROSECOND)
             names = tuple(UNALLOCATED if key in KEYS else IDLE for key in keys)
-            group = _step(edges, start), names
+            group = _step(question, start), names
             _add_line(found, group, CostLine.IDLE_SHARED_COST, months.factors[month].unused, part)
 
 
@@ -205,7 +198,8 @@ def _billed_share(months: Months, cuts: Sequence[datetime], costs: FleetCosts, w
     return billed / total if total else None
 
 
-def _step(edges: Sequence[datetime], moment: datetime) -> Window:
+def _step(question: Question, moment: datetime) -> Window:
+    edges = question.edges
     step = bisect_right(edges, moment)
     return Window(edges[step - 1], edges[step])
 

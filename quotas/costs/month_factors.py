@@ -14,6 +14,7 @@ from quotas.costs.fleet_costs import FleetCosts, Readings
 from quotas.costs.models import Bill, SharedCost
 from quotas.costs.month_shares import Capacity, ClusterMonth, Factors, FixedCost
 from quotas.costs.node_costs import CostPart
+from quotas.costs.questions import Question
 from quotas.costs.rating import MICROSECOND
 from quotas.metering import ledger_starts
 from quotas.metering.hours import month_of, next_month
@@ -42,9 +43,11 @@ def starts(start: datetime, end: datetime) -> list[datetime]:
     return [*firsts, next_month(firsts[-1])]
 
 
-def read(start: datetime, last: datetime, now: datetime, readings: Readings) -> Months | None:
-    """Return the factors of the months that ``[start, last)`` touches; None if nothing was entered for them."""
-    edges = starts(start, last)
+def read(question: Question, readings: Readings) -> Months | None:
+    """Return the factors of the months that a window, which has begun, touches until now; None if nothing was entered
+    for them.
+    """
+    edges, now = starts(question.passed.start, question.passed.end), question.now
     firsts = edges[:-1]
     bills = _bills(firsts)
     names = registry.slugs()

@@ -1,6 +1,6 @@
 """Write operations on the intervals of nodes: what size they had, and by which term they were paid."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,15 +19,6 @@ class FoundNode(NamedTuple):
     term: Term | None
     cpu_millicores: int
     memory_mib: int
-
-
-class PastNode(NamedTuple):
-    """What a node was in ``[start, end)``."""
-
-    node: str
-    found: FoundNode
-    start: datetime
-    end: datetime
 
 
 def open_nodes(cluster: str) -> set[str]:
@@ -50,7 +41,8 @@ def record(
         return 0
     with transaction.atomic(), advisory_lock("nodes", cluster):
         rows = {row.node: row for row in NodeInterval.objects.filter(cluster=cluster, end=None, node__in=evidence)}
-        changed = sorted(node for node in evidence if _of_row(rows.get(node)) != found.get(node))
+        known = {node: found_node(row) for node, row in rows.items()}
+        changed = sorted(node for node in evidence if known.get(node) != found.get(node))
         for node in changed:
             if row := rows.get(node):
                 _end(row, at, evidence[node], estimated=estimated)
@@ -75,42 +67,9 @@ def record(
     return len(changed)
 
 
-def add_past(cluster: str, nodes: Sequence[PastNode], evidence: Mapping[str, Any]) -> int:
-    """Add intervals of nodes that have ended before anything was recorded of them; return how many."""
-    rows = [
-        NodeInterval(
-            cluster_id=cluster,
-            node=one.node,
-            term=one.found.term or "",
-            cpu_millicores=one.found.cpu_millicores,
-            memory_mib=one.found.memory_mib,
-            start=one.start,
-            end=one.end,
-            source_start=dict(evidence),
-            source_end=dict(evidence),
-            recorded_at=clock.now(),
-        )
-        for one in nodes
-    ]
-    with transaction.atomic(), advisory_lock("nodes", cluster):
-        NodeInterval.objects.bulk_create(rows)
-        if rows:
-            dirty_hours.mark(cluster, min(one.start for one in rows), max(one.end for one in nodes))
-    return len(rows)
-
-
-def first_nodes(cluster: str) -> dict[str, tuple[FoundNode, datetime]]:
-    """Return what each node was when it was first recorded, and when that was; one query."""
-    rows = NodeInterval.objects.filter(cluster=cluster).order_by("node", "start").distinct("node")
-    return {row.node: (_found(row), row.start) for row in rows}
-
-
-def _found(row: NodeInterval) -> FoundNode:
+def found_node(row: NodeInterval) -> FoundNode:
+    """Return what an interval says of its node."""
     return FoundNode(Term(row.term) if row.term else None, row.cpu_millicores, row.memory_mib)
-
-
-def _of_row(row: NodeInterval | None) -> FoundNode | None:
-    return _found(row) if row else None
 
 
 def _end(row: NodeInterval, at: datetime, evidence: Mapping[str, Any], *, estimated: bool) -> None:

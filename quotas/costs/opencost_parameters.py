@@ -14,8 +14,8 @@ from django.http import QueryDict
 from portal.core import labels
 from portal.core.errors import Invalid
 from quotas.costs import columns, cost_parameters
-from quotas.costs.filters import And, Comparison, Filter, Operator, Or, as_filter
-from quotas.costs.reports import CostQuery
+from quotas.costs.filters import And, Comparison, Filter, Operator, Or
+from quotas.costs.questions import Question
 
 TRUE, FALSE = {"true", "t", "1"}, {"false", "f", "0"}
 """What Go's strconv.ParseBool reads, in lower case."""
@@ -63,7 +63,7 @@ REFUSED: Mapping[str, str] = {
 """What OpenCost's clients send and nothing here answers, and what to use instead; false asks for nothing."""
 
 
-def read(parameters: QueryDict, now: datetime) -> CostQuery:
+def read(parameters: QueryDict, now: datetime) -> Question:
     """Return the question that the parameters ask, OpenCost's among them; raise Invalid for what cannot be read."""
     for name, sentence in REFUSED.items():
         if name in parameters and parameters.get(name, "").lower() not in {"", *FALSE}:
@@ -75,9 +75,9 @@ def read(parameters: QueryDict, now: datetime) -> CostQuery:
     own = parameters.copy()
     for name, value in (*_steps(parameters), *_idle(parameters), *_metric(parameters)):
         own[name] = value
-    query = cost_parameters.read(own, now)
+    question = cost_parameters.read(own, now)
     parts = [_filter(name, found) for name, found in names.items() if found]
-    return replace(query, where=And((as_filter(query.where), *parts))) if parts else query
+    return replace(question, where=And((question.where, *parts))) if parts else question
 
 
 def _steps(parameters: QueryDict) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ So a preview refuses what the change itself would refuse, and its numbers are th
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
@@ -15,10 +15,11 @@ from django.db import transaction
 from portal.core import clock
 from portal.tenants.models import User
 from quotas.catalog.models import Kind, Offering
-from quotas.costs import rates, selectors
+from quotas.costs import filters, rates, selectors
+from quotas.costs.answers import answer
 from quotas.costs.calendar import months_later
-from quotas.costs.idle_views import IdleView
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
+from quotas.costs.questions import IdleView, Question, asked_by
 from quotas.costs.rating import Window
 
 BILLED_MONTHS = 12
@@ -99,10 +100,10 @@ def bill_effect(user: User, enter: Callable[[], Bill]) -> BillEffect:
     with _undone():
         row = enter()
         before = Bill.objects.filter(cluster=row.cluster, month=row.month, pk__lt=row.pk).order_by("pk").last()
-        where = {"cluster": [row.cluster_id]}
-        found = selectors.visible_costs(user, month_window(row.month), ("cluster",), where=where, idle=IdleView())
-        recent = selectors.visible_costs(user, last_months(BILLED_MONTHS), ("cluster",), idle=IdleView())
-    share = _decimal(recent.billed_share)
+        recent = asked_by(user, billed_months(clock.now()))
+        where = filters.as_filter({"cluster": [row.cluster_id]})
+        found = answer(replace(recent, window=month_window(row.month), where=where))
+        share = _decimal(answer(recent).billed_share)
     if not found.rows:
         return BillEffect(row, before, None, None, share)
     [costs] = found.rows
@@ -122,10 +123,10 @@ def month_window(month: date, count: int = 1) -> Window:
     return Window(start, end)
 
 
-def last_months(count: int) -> Window:
-    """Return the last months that have ended, UTC."""
-    this = clock.now().date().replace(day=1)
-    return month_window(months_later(this, -count), count)
+def billed_months(now: datetime) -> Question:
+    """Return the question what each cluster cost in the last BILLED_MONTHS months that have ended, UTC."""
+    first = months_later(now.date().replace(day=1), -BILLED_MONTHS)
+    return Question(month_window(first, BILLED_MONTHS), now, keys=("cluster",), idle=IdleView())
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from portal.core import money
 from quotas.costs import columns, ledger, month_charges
 from quotas.costs.cost_rows import CostRow
-from quotas.costs.exact_rows import IDLE_COST, ExactRow, Question
+from quotas.costs.exact_rows import IDLE_COST, ExactRow
 from quotas.costs.ledger import Sum
-from quotas.costs.run_rates import Metric
+from quotas.costs.questions import Metric, Question
 
 
 class Rounded(NamedTuple):
@@ -27,7 +27,7 @@ class Rounded(NamedTuple):
     shared: str | None
 
 
-def cost_row(keys: Sequence[str], row: ExactRow, rounded: Rounded, currency: str) -> CostRow:
+def cost_row(question: Question, row: ExactRow, rounded: Rounded, currency: str) -> CostRow:
     """Return the row as an answer has it."""
     used, cost = row.used, None if row.used.is_unpriced else str(rounded.cost)
     others: dict[str, Any] = dict(row.others)
@@ -36,7 +36,7 @@ def cost_row(keys: Sequence[str], row: ExactRow, rounded: Rounded, currency: str
     is_all = rounded.adjustment == rounded.shared == "0"
     return CostRow(
         name="/".join(used.names) or columns.ALL,
-        properties=dict(zip(keys, used.names, strict=True)),
+        properties=dict(zip(question.row_keys, used.names, strict=True)),
         window=used.window,
         gpu_hours=str(rounded.gpu_hours),
         unpriced_gpu_hours=str(rounded.unpriced) if used.unpriced else money.hours_text(0),
@@ -49,21 +49,21 @@ def cost_row(keys: Sequence[str], row: ExactRow, rounded: Rounded, currency: str
     )
 
 
-def cost_rows(asked: Question, rows: Sequence[ExactRow], currency: str) -> list[CostRow]:
+def cost_rows(question: Question, rows: Sequence[ExactRow], currency: str) -> list[CostRow]:
     """Return all rows of an answer."""
-    amounts = _rounded(asked, rows)
-    return [cost_row(asked.keys, row, rounded, currency) for row, rounded in zip(rows, amounts, strict=True)]
+    amounts = _rounded(question, rows)
+    return [cost_row(question, row, rounded, currency) for row, rounded in zip(rows, amounts, strict=True)]
 
 
-def _rounded(asked: Question, rows: Sequence[ExactRow]) -> Iterator[Rounded]:
+def _rounded(question: Question, rows: Sequence[ExactRow]) -> Iterator[Rounded]:
     found = [row.used for row in rows]
-    whole = ledger.total(found, asked.window).usage
+    whole = ledger.total(found, question.window).usage
     return map(
         Rounded._make,
         zip(
             _split([one.used for one in found], whole.gpu_hours, money.HOURS_PLACES),
             _split([one.unpriced for one in found], whole.unpriced_gpu_hours, money.HOURS_PLACES),
-            _costs(found, whole.priced_cost, asked),
+            _costs(found, whole.priced_cost, question),
             _split_idle([row.idle for row in rows]),
             month_charges.texts([row.adjustment for row in rows]),
             month_charges.texts([row.shared for row in rows]),
@@ -72,18 +72,20 @@ def _rounded(asked: Question, rows: Sequence[ExactRow]) -> Iterator[Rounded]:
     )
 
 
-def rates(asked: Question, of_step: Sequence[Sum]) -> list[Decimal]:
+def rates(question: Question, of_step: Sequence[Sum]) -> list[Decimal]:
     """Return the run-rates of the rows of a step, rounded so that they add up to that of the step."""
+    if not of_step:
+        return []
     window = of_step[0].window
-    rate = ledger.total(of_step, window).usage.priced_cost * asked.factor(window)
+    rate = ledger.total(of_step, window).usage.priced_cost * question.factor(window)
     return _split([group.cost for group in of_step], rate, money.MONEY_PLACES)
 
 
-def _costs(found: Sequence[Sum], cost: Fraction, asked: Question) -> list[Decimal]:
-    if asked.metric is Metric.CUMULATIVE:
+def _costs(found: Sequence[Sum], cost: Fraction, question: Question) -> list[Decimal]:
+    if question.metric is Metric.CUMULATIVE:
         return _split([group.cost for group in found], cost, money.MONEY_PLACES)
     steps = groupby(found, key=lambda group: group.window)
-    return [amount for _, of_step in steps for amount in rates(asked, list(of_step))]
+    return [amount for _, of_step in steps for amount in rates(question, list(of_step))]
 
 
 def _split_idle(costs: Sequence[Fraction | None]) -> list[Decimal | None]:

@@ -10,13 +10,10 @@ from uuid import UUID
 from django.db.models import Count, Max, Q
 
 from portal.core.errors import Invalid
-from portal.tenants import access
-from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import filters, fleet_costs, ledger, quiet_hours, rates, rating, savings_rules, selectors
-from quotas.costs.calendar import Calendar
-from quotas.costs.filters import EVERYTHING, Filter
+from quotas.costs import fleet_costs, ledger, quiet_hours, rates, rating, savings_rules, selectors
 from quotas.costs.fleet_costs import FleetCosts
+from quotas.costs.questions import Question
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import RatedUsage, Window
 from quotas.costs.savings_rules import Layout, PodUse, QuotaStep, Saving, SavingKind
@@ -42,58 +39,35 @@ class Savings:
     found: Sequence[Saving]
 
 
-@dataclass(frozen=True)
-class _Scope:
-    """What a person may see in the window: the slugs of teams, None for all of the fleet."""
-
-    teams: Collection[str] | None
-    window: Window
-    now: datetime
-
-    @property
-    def passed(self) -> Window:
-        return Window(self.window.start, max(self.window.start, min(self.window.end, self.now)))
-
-    @property
-    def where(self) -> Filter:
-        return EVERYTHING if self.teams is None else filters.as_filter({"team": self.teams})
-
-
-def visible_savings(
-    user: User, window: Window, calendar: Calendar, now: datetime, idle_hours: int = IDLE_HOURS
-) -> Savings:
-    """Return what could be saved of the teams whose things `user` may read, and of the fleet for platform staff.
+def possible_savings(question: Question, idle_hours: int = IDLE_HOURS) -> Savings:
+    """Return what could be saved of what may be seen, without a filter, and of the fleet for who sees all.
 
     Raises Invalid for a window of more than MAX_DAYS, and for less than one hour or more than MAX_IDLE_HOURS.
     """
+    window, now = question.window, question.now
     if window.end - window.start > MAX_DAYS * DAY:
         raise Invalid({"window": [f"Choose at most {MAX_DAYS} days."]})
     if not 1 <= idle_hours <= MAX_IDLE_HOURS:
         raise Invalid({"idle_hours": [f"Give 1 to {MAX_IDLE_HOURS} hours."]})
-    sees_all = access.sees_all(user)
-    teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    scope, prices = _Scope(teams, window, now), rates.read()
-    edges = [window.start, window.end]
-    sums = ledger.sums(edges, ("cluster", "flavor", "offering", "team"), scope.where, now)
+    prices, edges = rates.read(), [window.start, window.end]
+    sums = ledger.sums(edges, ("cluster", "flavor", "offering", "team"), question.scope, now)
     fleet = fleet_costs.read(edges, now, Detail.OWNER)
-    idle = list(_idle_holds(scope, prices, timedelta(hours=idle_hours)))
+    idle = list(_idle_holds(question, prices, timedelta(hours=idle_hours)))
     found = [
         *idle,
-        *_quiet_hours(
-            scope, prices, calendar, {one.holder_id: one.since for one in idle if one.holder_id and one.since}
-        ),
-        *_unused_quotas(scope, fleet, sums),
-        *_unpriced(sums, prices, offered=_offered() if sees_all else (), now=now),
-        *(_stranded(fleet, prices, now) if sees_all else ()),
+        *_quiet_hours(question, prices, {one.holder_id: one.since for one in idle if one.holder_id and one.since}),
+        *_unused_quotas(question, fleet, sums),
+        *_unpriced(sums, prices, offered=_offered() if question.sees_all else (), now=now),
+        *(_stranded(fleet, prices, now) if question.sees_all else ()),
     ]
     return Savings(window, selectors.currency(), savings_rules.ordered(found))
 
 
-def _idle_holds(scope: _Scope, prices: PriceList, least: timedelta) -> Iterator[Saving]:
+def _idle_holds(question: Question, prices: PriceList, least: timedelta) -> Iterator[Saving]:
     """Yield the holds without any pod; four queries at most."""
-    rows = UsageInterval.objects.filter(Q(unused=True) | ~Q(member=""), end=None, start__lte=scope.now)
-    if scope.teams is not None:
-        rows = rows.filter(team__in=scope.teams)
+    rows = UsageInterval.objects.filter(Q(unused=True) | ~Q(member=""), end=None, start__lte=question.now)
+    if question.teams is not None:
+        rows = rows.filter(team__in=question.teams)
     holds: dict[UUID, list[UsageInterval]] = defaultdict(list)
     for row in rows.order_by("start", "slot"):
         holds[row.holder_id].append(row)
@@ -101,16 +75,16 @@ def _idle_holds(scope: _Scope, prices: PriceList, least: timedelta) -> Iterator[
     since = {
         holder: at
         for holder, of_holder in holds.items()
-        if (at := savings_rules.idle_since(of_holder[0].start, pods.get(holder))) and scope.now - at >= least
+        if (at := savings_rules.idle_since(of_holder[0].start, pods.get(holder))) and question.now - at >= least
     }
     charged: dict[UUID, list[Charged[UsageInterval]]] = defaultdict(list)
-    for one in charged_intervals.until([row for holder in since for row in holds[holder]], scope.now):
+    for one in charged_intervals.until([row for holder in since for row in holds[holder]], question.now):
         charged[one.row.holder_id].append(one)
     for holder, at in since.items():
         first = holds[holder][0]
-        passed = Window(max(at, scope.passed.start), scope.passed.end)
+        passed = Window(max(at, question.passed.start), question.passed.end)
         usages = [selectors.usage_of(one) for one in charged[holder]]
-        usage = rating.rated_usage(usages, prices.rates, passed, scope.now, prices.lists)
+        usage = rating.rated_usage(usages, prices.rates, passed, question.now, prices.lists)
         if usage.gpu_hours:
             yield Saving(
                 SavingKind.IDLE_HOLD,
@@ -123,7 +97,7 @@ def _idle_holds(scope: _Scope, prices: PriceList, least: timedelta) -> Iterator[
                 member=first.member,
                 holder_id=holder,
                 since=at,
-                per_hour=_per_hour(charged[holder], prices, scope.now),
+                per_hour=_per_hour(charged[holder], prices, question.now),
             )
 
 
@@ -145,9 +119,10 @@ def _per_hour(charged: Iterable[Charged[UsageInterval]], prices: PriceList, now:
     return sum(found, Fraction(0)) if found else None
 
 
-def _quiet_hours(scope: _Scope, prices: PriceList, calendar: Calendar, idle: dict[UUID, datetime]) -> Iterator[Saving]:
-    spans = savings_rules.cut(savings_rules.quiet_times(scope.passed, calendar), quiet_hours.price_moments(prices))
-    found = quiet_hours.without_pods(spans, scope.teams, prices, idle)
+def _quiet_hours(question: Question, prices: PriceList, idle: dict[UUID, datetime]) -> Iterator[Saving]:
+    quiet_times = savings_rules.quiet_times(question.passed, question.calendar)
+    spans = savings_rules.cut(quiet_times, quiet_hours.price_moments(prices))
+    found = quiet_hours.without_pods(spans, question.teams, prices, idle)
     by_project: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for key, usage in found.items():
         by_project[key.team, key.project] += usage.gpu_hours
@@ -156,11 +131,11 @@ def _quiet_hours(scope: _Scope, prices: PriceList, calendar: Calendar, idle: dic
             yield Saving(SavingKind.QUIET_HOURS, usage=usage, **key._asdict())
 
 
-def _unused_quotas(scope: _Scope, fleet: FleetCosts | None, sums: Iterable[ledger.Sum]) -> Iterator[Saving]:
+def _unused_quotas(question: Question, fleet: FleetCosts | None, sums: Iterable[ledger.Sum]) -> Iterator[Saving]:
     """Yield the quotas of which nothing was held, with what of the idle GPUs was theirs; one query."""
-    rows = QuotaChange.objects.filter(team__isnull=False, at__lt=scope.passed.end).order_by("at", "id")
-    if scope.teams is not None:
-        rows = rows.filter(team__slug__in=scope.teams)
+    rows = QuotaChange.objects.filter(team__isnull=False, at__lt=question.passed.end).order_by("at", "id")
+    if question.teams is not None:
+        rows = rows.filter(team__slug__in=question.teams)
     columns = ("at", "team__slug", "pool__flavor__cluster", "pool__flavor__name", "pool__key", "nominal")
     steps = (QuotaStep(*values) for values in rows.values_list(*columns))
     held = {(team, cluster, flavor) for cluster, flavor, _, team in (one.names for one in sums)}
@@ -168,7 +143,7 @@ def _unused_quotas(scope: _Scope, fleet: FleetCosts | None, sums: Iterable[ledge
     for part in fleet.parts if fleet else ():
         if part.category is Category.IDLE:
             idle[part.team, part.cluster, part.flavor] += fleet_costs.usage(part)
-    for team, cluster, flavor in savings_rules.unused_quotas(steps, held, scope.passed):
+    for team, cluster, flavor in savings_rules.unused_quotas(steps, held, question.passed):
         usage = idle[team, cluster, flavor] if fleet else None
         if usage is None or usage.gpu_hours:
             yield Saving(SavingKind.UNUSED_QUOTA, cluster=cluster, flavor=flavor, usage=usage, team=team)

@@ -1,41 +1,16 @@
-"""Reads prices in force, cost to date, and sums over a window."""
+"""Reads prices in force, and cost to date."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
 from uuid import UUID
 
-from portal.core import clock, money
-from portal.tenants import access
-from portal.tenants.models import User
 from quotas.catalog.models import Offering
-from quotas.costs import (
-    columns,
-    currencies,
-    exact_rows,
-    filters,
-    fleet_costs,
-    idle_views,
-    ledger,
-    month_charges,
-    rates,
-    rating,
-    rounded_rows,
-    steps,
-)
-from quotas.costs.calendar import UTC_CALENDAR, Calendar
-from quotas.costs.cost_rows import Costs
-from quotas.costs.exact_rows import Question
-from quotas.costs.filters import EVERYTHING, Where
-from quotas.costs.fleet_costs import Readings
-from quotas.costs.idle_views import HIDDEN, IdleView
+from quotas.costs import currencies, rates, rating
 from quotas.costs.rates import PriceList
-from quotas.costs.rating import Usage, Window
-from quotas.costs.run_rates import Metric
-from quotas.costs.steps import Step
+from quotas.costs.rating import Usage
 from quotas.metering import charged_intervals
 from quotas.metering.charged_intervals import Charged, Row
 from quotas.metering.held_intervals import HeldInterval
@@ -128,100 +103,3 @@ def usage_of(one: Charged[Row]) -> Usage:
     row = one.row
     share = Fraction(row.gpu_share_numerator, row.gpu_share_denominator)
     return Usage(row.flavor, one.gpus, one.start, one.end, not row.uncharged, row.offering, share)
-
-
-def visible_costs(
-    user: User, window: Window, aggregate: Sequence[str], *, idle: IdleView | None = HIDDEN, **more: Any
-) -> Costs:
-    """Return `costs` of the teams whose things `user` may read; `idle` None is the view with most that they may see.
-
-    Raises Forbidden for a view of the fleet for who does not see all of it.
-    """
-    return costs(window, aggregate, **_visible(user, idle), **more)
-
-
-def visible_question(
-    user: User, window: Window, aggregate: Sequence[str], *, idle: IdleView | None, **more: Any
-) -> Question:
-    """Return the question that `visible_costs` answers; raise what it raises."""
-    return question(window, aggregate, **_visible(user, idle), **more)
-
-
-def _visible(user: User, idle: IdleView | None) -> dict[str, Any]:
-    sees_all = access.sees_all(user)
-    view = idle_views.for_person(idle, sees_all=sees_all)
-    teams = None if sees_all else list(access.visible_teams(user).values_list("slug", flat=True))
-    return {"teams": teams, "idle": view}
-
-
-def costs(
-    window: Window,
-    aggregate: Sequence[str] = ("project",),
-    *,
-    step: Step = Step.ALL,
-    calendar: Calendar = UTC_CALENDAR,
-    where: Where = EVERYTHING,
-    teams: Collection[str] | None = None,
-    now: datetime | None = None,
-    idle: IdleView = HIDDEN,
-    metric: Metric = Metric.CUMULATIVE,
-    readings: Readings | None = None,
-) -> Costs:
-    """Return usage and cost in `window` by the keys in `aggregate` (of `columns`), in two queries. Answers with the
-    same `readings` share what they read.
-
-    Unless `idle` hides it, also what nobody is charged for, in rows of its own (`fleet_costs.IDLE`) if there are keys
-    other than `fleet_costs.KEYS`; what is idle in the rows that `idle` says.
-
-    Each `step` of the `calendar` has rows of its own. `teams` are the slugs whose costs may be seen, None for all.
-    Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and money to 4, so that the
-    rows add up to the sums. Run-rates (`metric`) of a step add up to that of the step.
-    """
-    asked = question(
-        window,
-        aggregate,
-        step=step,
-        calendar=calendar,
-        where=where,
-        teams=teams,
-        now=now,
-        idle=idle,
-        metric=metric,
-    )
-    unit, is_entered = month_charges.currency_and_existence()
-    rows, charges, since = exact_rows.whole(asked, readings, is_entered=is_entered)
-    found = [one.used for one in rows]
-    whole, rate = ledger.total(found, window).usage, asked.factor(window)
-    added = [month_charges.total(of, rate) for of in (charges.adjustment, charges.shared)]
-    return Costs(
-        window=window,
-        currency=unit,
-        rows=rounded_rows.cost_rows(asked, rows, unit),
-        gpu_hours=money.text(whole.gpu_hours, money.HOURS_PLACES),
-        unpriced_gpu_hours=money.hours_text(whole.unpriced_gpu_hours),
-        total=month_charges.whole_text(None if whole.cost is None else whole.cost * rate, added),
-        capacity_recorded_since={
-            one: at for one, at in since.items() if teams is None and fleet_costs.keeps_cluster(asked.kept, one)
-        },
-        billed_share=money.text(charges.billed_share) if charges.billed_share else None,
-    )
-
-
-def question(
-    window: Window,
-    aggregate: Sequence[str],
-    *,
-    step: Step,
-    calendar: Calendar,
-    where: Where,
-    teams: Collection[str] | None,
-    now: datetime | None,
-    idle: IdleView,
-    metric: Metric,
-) -> Question:
-    """Return the question that the parameters of `costs` ask; raise Invalid for what cannot be asked."""
-    kept = filters.as_filter(where) if teams is None else filters.both(where, {"team": teams})
-    keys = columns.grouped_by(aggregate)
-    columns.check("filter", filters.keys(kept))
-    edges = steps.edges(window, step, calendar)
-    return Question(edges, keys, kept, now or clock.now(), idle, metric, teams is None)

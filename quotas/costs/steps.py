@@ -1,8 +1,10 @@
 """The steps of a window: hours, days, weeks or months, each of which has rows of its own. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from enum import StrEnum
+from itertools import groupby
+from typing import TypeVar
 
 from portal.core.errors import Invalid
 from quotas.costs import windows
@@ -11,6 +13,7 @@ from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
 
 MAX_STEPS = 366 * 24
+RowT = TypeVar("RowT")
 
 
 class Step(StrEnum):
@@ -33,6 +36,20 @@ def edges(window: Window, step: Step, calendar: Calendar = UTC_CALENDAR) -> list
         raise Invalid({"accumulate": [f"Choose a window of at most {MAX_STEPS} hours, or accumulate by day."]})
     inner = {moment for moment in _starts(window, step, calendar) if window.start < moment < window.end}
     return [window.start, *sorted(inner), window.end]
+
+
+def by_step(edges: Sequence[datetime], rows: Iterable[RowT], start: Callable[[RowT], datetime]) -> Iterator[list[RowT]]:
+    """Yield the rows of each step between the edges; some have none. ``start`` returns when the step of a row begins,
+    in the order of which they come.
+    """
+    steps = groupby(rows, key=start)
+    found = next(steps, None)
+    for edge in edges[:-1]:
+        if found is None or found[0] != edge:
+            yield []
+            continue
+        yield list(found[1])
+        found = next(steps, None)
 
 
 def _starts(window: Window, step: Step, calendar: Calendar) -> Iterator[datetime]:

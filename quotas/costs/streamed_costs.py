@@ -1,4 +1,4 @@
-"""The rows of `reports.report` one after the other, however many.
+"""The rows of `answers.answer` one after the other, however many.
 
 Rounding needs all rows before the first is known. So they are read by steps into a file, and come from it: in memory
 are those of some steps, and eight bytes for each amount of the others.
@@ -6,25 +6,21 @@ are those of some steps, and eight bytes for each amount of the others.
 
 import pickle
 from collections.abc import Iterator
-from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, groupby, pairwise, repeat
+from itertools import chain
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple
 
 from portal.core import money
 from portal.core.money import Split
-from portal.tenants.models import User
-from quotas.costs import comparison, exact_rows, ledger, month_charges, rounded_rows, selectors, windows
-from quotas.costs.comparison import Edges
+from quotas.costs import answers, exact_rows, ledger, month_charges, rounded_rows, steps
 from quotas.costs.cost_rows import CostRow
-from quotas.costs.exact_rows import ExactRow, Question
+from quotas.costs.exact_rows import ExactRow
 from quotas.costs.month_charges import Texts
-from quotas.costs.rating import RatedUsage, Window
-from quotas.costs.reports import CostQuery
+from quotas.costs.questions import Metric, Question
+from quotas.costs.rating import RatedUsage
 from quotas.costs.rounded_rows import Rounded
-from quotas.costs.run_rates import Metric
 from quotas.metering import ledger_starts
 
 STEPS = 31
@@ -62,30 +58,19 @@ class _Splits(NamedTuple):
         )
 
 
-def rows(user: User, query: CostQuery, now: datetime) -> Iterator[CostRow]:
-    """Return the rows of the report, all of them read; raise what it raises."""
-    found = _question(user, query, query.window, now)
-    if not query.is_compared:
-        return chain.from_iterable(_by_step(found))
-    before = _question(user, query, windows.previous(query.window, now, query.calendar), now)
+def rows(question: Question) -> Iterator[CostRow]:
+    """Return the rows of the answer, all of them read; raise what `answers.answer` raises."""
+    question.check()
+    if not question.is_compared:
+        return chain.from_iterable(_by_step(question))
+    before = question.of_previous_window()
+    before.check()
     is_recorded = ledger_starts.unrecorded_until(before.window.start) is None
-    return _compared(_by_step(found), _by_step(before), Edges(found.edges, before.edges), is_recorded)
-
-
-def _question(user: User, query: CostQuery, window: Window, now: datetime) -> Question:
-    return selectors.visible_question(user, window, query.keys, now=now, **query.options())
-
-
-def _compared(
-    now: Iterator[list[CostRow]], before: Iterator[list[CostRow]], edges: Edges, is_recorded: bool
-) -> Iterator[CostRow]:
-    spans = zip(pairwise(edges.now), chain(pairwise(edges.before), repeat(edges.before[:2])), strict=False)
-    for (own, other), of_step, past in zip(spans, now, chain(before, repeat([])), strict=False):
-        yield from comparison.compared_rows(of_step, past, Edges(own, other), is_recorded=is_recorded)
+    return answers.compared(question, _by_step(question), _by_step(before), is_recorded=is_recorded)
 
 
 def _by_step(question: Question) -> Iterator[list[CostRow]]:
-    """Return the rows of each step, all of them read, rounded over all as `selectors.costs` does."""
+    """Return the rows of each step, all of them read, rounded over all as `answers.answer` does."""
     found = _steps(question)
     next(found)
     return found
@@ -93,13 +78,13 @@ def _by_step(question: Question) -> Iterator[list[CostRow]]:
 
 def _steps(question: Question) -> Iterator[list[CostRow]]:
     """Yield nothing once all is read, and then the rows of each step. The file is closed even if nobody goes on."""
-    currency, is_entered = month_charges.currency_and_existence()
-    used, idle = RatedUsage(), Fraction(0)
+    currency, used, idle = "", RatedUsage(), Fraction(0)
     with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as file:
-        for part in exact_rows.by_parts(question, STEPS, is_entered=is_entered):
-            used += ledger.total([row.used for row in part], question.window).usage
-            idle += sum((row.idle for row in part if row.idle is not None), Fraction(0))
-            pickle.dump(part, file)
+        for part in exact_rows.by_parts(question, STEPS):
+            currency = part.currency
+            used += ledger.total([row.used for row in part.rows], question.window).usage
+            idle += sum((row.idle for row in part.rows if row.idle is not None), Fraction(0))
+            pickle.dump(part.rows, file)
         splits = _Splits(
             Split(used.gpu_hours, money.HOURS_PLACES),
             Split(used.unpriced_gpu_hours, money.HOURS_PLACES),
@@ -114,22 +99,15 @@ def _steps(question: Question) -> Iterator[list[CostRow]]:
 
 def _rounded(question: Question, rows: Iterator[ExactRow], splits: _Splits, currency: str) -> Iterator[list[CostRow]]:
     of_months = month_charges.Texts(), month_charges.Texts()
-    steps = groupby(rows, key=lambda row: row.used.window)
-    found = next(steps, None)
-    for bounds in pairwise(question.edges):
-        if found is None or found[0] != Window(*bounds):
-            yield []
-            continue
-        of_step = list(found[1])
+    for of_step in steps.by_step(question.edges, rows, lambda row: row.used.window.start):
         if question.metric is Metric.CUMULATIVE:
             costs = [splits.cost.part(row.used.usage.priced_cost) for row in of_step]
         else:
             costs = rounded_rows.rates(question, [row.used for row in of_step])
         yield [
-            rounded_rows.cost_row(question.keys, row, splits.rounded(row, cost, *of_months), currency)
+            rounded_rows.cost_row(question, row, splits.rounded(row, cost, *of_months), currency)
             for row, cost in zip(of_step, costs, strict=True)
         ]
-        found = next(steps, None)
 
 
 def _read(file: "SpooledTemporaryFile[bytes]") -> Iterator[ExactRow]:

@@ -20,14 +20,6 @@ class Sighting(NamedTuple):
     estimated: bool
 
 
-class PastPods(NamedTuple):
-    """That an allocation had a pod in ``[start, end)``."""
-
-    holder_id: UUID
-    start: datetime
-    end: datetime
-
-
 def begin(cluster: str, holders: Collection[UUID], seen: Sighting) -> None:
     """Record that these holds have a pod from now on; what is open already stays. One statement, if there is a hold."""
     rows = [
@@ -58,20 +50,3 @@ def recorded_from(cluster: str, seen: Sighting) -> None:
     if not HoldUse.objects.filter(cluster=cluster).exists():
         begin(cluster, [NO_HOLD], seen)
         end(cluster, [NO_HOLD], seen)
-
-
-def add_past(cluster: str, since: datetime, times: Collection[PastPods]) -> None:
-    """Add times of allocations that ended before anything was recorded, as if they were recorded from ``since`` on."""
-    now = clock.now()
-    HoldUse.objects.bulk_create(
-        HoldUse(
-            cluster_id=cluster,
-            holder_id=one.holder_id,
-            start=one.start,
-            end=one.end,
-            revision_start=0,
-            revision_end=0,
-            recorded_at=now,
-        )
-        for one in (PastPods(NO_HOLD, since, since), *times)
-    )

@@ -1,4 +1,4 @@
-"""Tells which part of the ledger is simulated: a demo's past that nobody recorded (``quotas.simulated_history``).
+"""Tells which part of the ledger is simulated: a demo's past that nobody recorded (``demo.simulated_history``).
 
 Its rows are those whose evidence has KIND, and of foreign use those whose uid begins with UID_PREFIX. They are before
 everything that is recorded, so the first interval of a cluster's capacity shows until when they are.

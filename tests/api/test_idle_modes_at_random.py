@@ -19,9 +19,9 @@ from quotas.catalog.models import Flavor
 from quotas.costs import bills, capacity_services, rollups, services
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.cost_rows import COLUMNS
-from quotas.costs.idle_views import IdleBy, IdleSplit
 from quotas.costs.models import NodeCost
 from quotas.costs.node_terms import Term
+from quotas.costs.questions import IdleBy, IdleSplit
 from quotas.metering.units import FoundUnit
 from tests.support.capacity import GPUS, RESOURCES, hold_gpu, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL

@@ -27,3 +27,8 @@ def test_without_a_secret_key_nothing_starts():
     run = manage("check", SECRET_KEY="", GPU_PORTAL_LOCAL="0")
     assert run.returncode != 0
     assert "SECRET_KEY is not set" in run.stderr
+
+
+def test_an_installation_has_no_simulated_history():
+    run = manage("simulate_history", "--days=1d", **PRODUCTION)
+    assert "Unknown command: 'simulate_history'" in run.stderr

@@ -13,19 +13,19 @@ from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
-from quotas.costs import bills, capacity_services, fleet_costs, node_intervals, rollups, selectors
+from quotas.costs import bills, capacity_services, fleet_costs, node_intervals, rollups
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.cost_rows import COLUMNS
-from quotas.costs.filters import EVERYTHING
 from quotas.costs.fleet_costs import Readings
-from quotas.costs.idle_views import IdleBy, IdleMode, IdleView
 from quotas.costs.models import Bill, NodeCost
 from quotas.costs.node_intervals import FoundNode
 from quotas.costs.node_terms import Term
+from quotas.costs.questions import IdleBy, IdleMode, IdleView
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
 from quotas.metering.rolled_up import Detail
+from tests.support import cost_answers
 from tests.support.capacity import RESOURCES, SEEN, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -59,7 +59,7 @@ def operator():
 
 
 def table(keys: tuple[str, ...] = ("team",), window: Window = OCTOBER, **options: Any) -> dict[str, Any]:
-    return {row.name: row for row in selectors.costs(window, keys, now=NOVEMBER, **options).rows}
+    return {row.name: row for row in cost_answers.costs(window, keys, now=NOVEMBER, **options).rows}
 
 
 def everything(rows: Any) -> Decimal:
@@ -82,7 +82,7 @@ def test_a_bill_is_shared_by_cost_and_all_columns_add_up_to_it(operator):
 
 def test_days_of_a_month_have_their_part_and_add_up(operator):
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), CAPACITY / 2)
-    days = selectors.costs(OCTOBER, ("team",), step=Step.DAY, now=NOVEMBER)
+    days = cost_answers.costs(OCTOBER, ("team",), step=Step.DAY, now=NOVEMBER)
     assert sum(Decimal(row.adjustment or 0) for row in days.rows if row.name == "vision") == Decimal("-264.0000")
     half = table(window=Window(OCTOBER.start, OCTOBER.start + 5 * DAY))
     assert half["vision"].adjustment == "-132.0000"
@@ -114,8 +114,8 @@ def test_a_bill_counts_what_nodes_cost_and_what_is_left_of_them(operator):
 def test_the_share_of_the_money_that_bills_cover(operator):
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), "1")
     window = Window(OCTOBER.start - DAY, OCTOBER.end)
-    assert selectors.costs(window, (), now=NOVEMBER, idle=IdleView()).billed_share == "0.9688"
-    assert selectors.costs(window, (), now=NOVEMBER, teams=["vision"]).billed_share is None
+    assert cost_answers.costs(window, (), now=NOVEMBER, idle=IdleView()).billed_share == "0.9688"
+    assert cost_answers.costs(window, (), now=NOVEMBER, teams=["vision"]).billed_share is None
 
 
 def test_the_page_says_which_part_bills_cover(operator, client, team):
@@ -165,7 +165,7 @@ def test_a_fixed_cost_counts_as_its_month_passes_and_until_the_next(operator):
     bills.set_shared_cost(operator, "network", date(2026, 11, 1), "0", "weighted")
     ten_days = Window(OCTOBER.start, OCTOBER.start + 10 * DAY)
     with clock.frozen(OCTOBER.start + 10 * DAY):
-        rows = selectors.costs(ten_days, (), now=clock.now(), idle=IdleView()).rows
+        rows = cost_answers.costs(ten_days, (), now=clock.now(), idle=IdleView()).rows
     parts = Decimal(rows[0].shared_cost or 0) + Decimal(rows[0].idle_shared_cost or 0)
     assert abs(parts - 100) <= Decimal("0.0001")
     november = Window(OCTOBER.end, NOVEMBER)
@@ -223,7 +223,7 @@ def test_the_hours_of_the_fleet_are_read_once_where_months_are_whole(operator, s
     bills.set_shared_cost(operator, "network", date(2026, 10, 1), "100", "weighted")
     rollups.roll_up(LOCAL, OCTOBER.start - 30 * DAY, OCTOBER.start - DAY)
     with CaptureQueriesContext(connection) as context:
-        selectors.costs(Window(start, OCTOBER.end), ("team",), step=step, now=NOVEMBER, idle=view)
+        cost_answers.costs(Window(start, OCTOBER.end), ("team",), step=step, now=NOVEMBER, idle=view)
     assert sum("SELECT 0, cluster, '', '', NULL" in query["sql"] for query in context.captured_queries) == readings
 
 
@@ -234,11 +234,10 @@ def test_longer_steps_of_one_reading_are_what_a_reading_of_their_own_has(detail)
     readings = Readings(NOVEMBER, days)
     found, own = readings.between(longer, detail), fleet_costs.read(longer, NOVEMBER, detail)
     assert found and own
-    names = (("flavor",), ("node",), ("team",))
-    for keys in names:
-        options = (longer, keys, EVERYTHING)
-        assert fleet_costs.grouped(found.parts, found.lines(), *options) == fleet_costs.grouped(
-            own.parts, own.lines(), *options
+    for keys in (("flavor",), ("node",), ("team",)):
+        question = cost_answers.question(OCTOBER, keys, now=NOVEMBER).between(longer)
+        assert fleet_costs.grouped(question, found.parts, found.lines()) == fleet_costs.grouped(
+            question, own.parts, own.lines()
         )
     assert readings.between(days) is readings.between(days, detail)
 

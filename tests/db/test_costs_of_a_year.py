@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from quotas.costs import ledger, rollups, selectors
+from quotas.costs import ledger, rollups
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
 from quotas.metering.models import DayTotal, DirtyHour, HourTotal, RolledUpHour, UsageInterval
+from tests.support import cost_answers
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, hour, used
@@ -45,7 +46,7 @@ def use(teams: int) -> None:
 def test_costs_take_as_many_statements_of_few_teams_and_days_as_of_many(keys, step, window):
     def ask(days: int) -> Callable[[], object]:
         asked = Window(window.start, window.start + days * DAY)
-        return lambda: selectors.costs(asked, keys, step=step, now=T0 + DAYS * DAY)
+        return lambda: cost_answers.costs(asked, keys, step=step, now=T0 + DAYS * DAY)
 
     use(1)
     few = statements(ask(1))

@@ -19,8 +19,8 @@ from portal.core import clock
 from portal.core.models import AuditEntry
 from portal.events import reading
 from portal.events.models import Event
-from portal.tenants import event_access
-from portal.tenants import services as tenants
+from portal.tenants import event_access, members
+from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from tests.support import sizes
 from tests.support.fleet import allocate, fleet
@@ -41,8 +41,8 @@ def told() -> list[tuple[str, str]]:
     return list(Event.objects.order_by("id").values_list("kind", "actor"))
 
 
-def audited(target: str, **where: str) -> None:
-    audit("ada", "limit.set", target, **where)
+def audited(target: str, team: str = "") -> None:
+    audit("ada", "limit.set", target, team=team)
 
 
 @pytest.mark.django_db
@@ -97,7 +97,7 @@ def test_who_sees_a_project_sees_its_events_as_long_as_that_lasts(
     assert seen(person(team, "lead")) == ["allocation.requested", "member.set", "limit.set", "member.set"]
     assert "allocation.requested" not in seen(stranger)
     assert {"allocation.requested", "limit.set"} <= set(seen(staff))
-    tenants.remove_member(team, viewer)
+    members.remove(SYSTEM, team, viewer.username)
     assert seen(viewer) == []
 
 

@@ -21,9 +21,11 @@ from quotas.costs.calendar import ONE_DAY, UTC_CALENDAR, Calendar
 from quotas.costs.filters import EVERYTHING, And, Comparison, Operator, Or, Where, as_filter
 from quotas.costs.forecast import Forecast, PastDay, day_parts
 from quotas.costs.models import Price
+from quotas.costs.questions import Question
 from quotas.costs.rating import MICROSECOND, MICROSECONDS_PER_HOUR, Window
 from quotas.metering.hours import HOUR
 from quotas.metering.models import UsageInterval
+from tests.support import cost_answers
 from tests.support.capacity import hold_gpu
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
@@ -46,7 +48,7 @@ def catalog(team: Team, other_team: Team, project: Project) -> None:
 
 
 def found(where: Where = EVERYTHING, window: Window = PERIOD, calendar: Calendar = UTC_CALENDAR) -> CostForecast:
-    return cost_forecast.in_window(window, as_filter(where), NOW, calendar)
+    return cost_forecast.in_window(cost_answers.question(window, where=where, calendar=calendar, now=NOW))
 
 
 def rest(answer: CostForecast) -> Forecast:
@@ -130,7 +132,7 @@ def test_slices_that_take_more_than_their_gpu_are_committed_to_what_they_will_be
 
 def test_days_in_the_past_have_what_was_used_in_them() -> None:
     every_day(20)
-    [*_, last] = cost_history.read(PERIOD.start, EVERYTHING, UTC_CALENDAR, NOW).days
+    [*_, last] = cost_history.read(cost_answers.question(PERIOD, now=NOW)).days
     assert last.time.start == T0 + 19 * ONE_DAY
     assert last.used == {("l40s", "l40s/whole"): Fraction(10)}
 
@@ -182,7 +184,7 @@ def test_what_a_day_has_of_holds_that_ran_before_is_found_by_the_day_at_which_th
     for start, end in starts_and_ends:
         used(hour(start), None if end is None else hour(end), 2, gpu_share=Fraction(1, 3))
     rows = list(UsageInterval.objects.all())
-    days = cost_history.read(PERIOD.start, EVERYTHING, UTC_CALENDAR, NOW).days
+    days = cost_history.read(cost_answers.question(PERIOD, now=NOW)).days
     assert len(days) == 23
     for place, day in enumerate(days):
         for back, carried in enumerate(day.carried[: place + 1]):
@@ -205,7 +207,7 @@ def test_the_forecast_is_the_same_with_and_without_roll_ups(calendar: Calendar) 
 
 def test_days_are_those_of_the_time_zone() -> None:
     every_day(16, 23, 24)
-    days = cost_history.read(PERIOD.start, EVERYTHING, BERLIN, NOW).days
+    days = cost_history.read(cost_answers.question(PERIOD, calendar=BERLIN, now=NOW)).days
     assert [day.time.start for day in days] == [hour(number * DAY - 1) for number in range(5, 20)]
     assert [sum(day.used.values()) for day in days] == [1] * 15
     assert [part.hours for part in day_parts(hour(0), hour(23), BERLIN)] == [23]
@@ -215,7 +217,7 @@ def test_days_of_a_zone_with_half_hours_cut_no_hour_of_the_roll_ups() -> None:
     """Its midnights are at half past an hour in UTC. That hour is of the day that begins in it."""
     every_day(16, 18, 19)
     kolkata = Calendar(ZoneInfo("Asia/Kolkata"))
-    days = cost_history.read(PERIOD.start, EVERYTHING, kolkata, NOW).days
+    days = cost_history.read(cost_answers.question(PERIOD, calendar=kolkata, now=NOW)).days
     assert {kolkata.start_of(day.time.date) - day.time.start for day in days} == {HOUR / 2}
     assert {day.time.hours for day in days} == {24}
     assert [sum(day.used.values()) for day in days] == [0, *[1] * 15]
@@ -299,13 +301,14 @@ def test_a_member_names_only_what_they_see(other_team: Team, member: User) -> No
     stranger = person(other_team)
     for named in ({"team": "language"}, {"member": stranger.username}, {"project": "none"}, {"department": "none"}):
         with pytest.raises(NotVisible):
-            cost_forecast.visible(member, named)
+            cost_forecast.visible(member, Question(PERIOD, NOW), named)
     used(hour(20 * DAY), hour(20 * DAY + 1), 5, team="language", project="language-train", member="li")
     used(hour(20 * DAY), hour(20 * DAY + 1), 2, member=member.username)
     used(hour(20 * DAY), hour(20 * DAY + 1), 1)
 
     def gpu_hours(user: User, named: dict[str, str], where: Where = EVERYTHING) -> Fraction:
-        return found(cost_forecast.visible(user, named, as_filter(where))).rated.gpu_hours
+        question = Question(PERIOD, NOW, where=as_filter(where))
+        return cost_forecast.in_window(cost_forecast.visible(user, question, named)).rated.gpu_hours
 
     assert gpu_hours(member, {"member": member.username}) == 2
     assert gpu_hours(member, {}) == 3

@@ -16,9 +16,9 @@ from quotas.catalog.models import Flavor
 from quotas.costs import bills, capacity_services, rollups, services
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.cost_rows import CostRow
-from quotas.costs.idle_views import HIDDEN, IdleBy, IdleMode, IdleSplit, IdleView
 from quotas.costs.models import CapacityCostHour, NodeCost, Price
 from quotas.costs.node_terms import Term
+from quotas.costs.questions import HIDDEN, IdleBy, IdleMode, IdleSplit, IdleView
 from quotas.costs.steps import Step
 from quotas.metering import services as metering
 from quotas.metering.units import GPU, FoundUnit, Unit

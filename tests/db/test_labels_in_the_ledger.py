@@ -5,10 +5,11 @@ from fractions import Fraction
 import pytest
 
 from allocations.reconcile.mirror_writer import record_observations
-from quotas.costs import filter_grammar, ledger, rollups, seeds, selectors
+from quotas.costs import filter_grammar, ledger, rollups, seeds
 from quotas.costs.rating import Window
 from quotas.metering import overtime
 from quotas.metering.models import AccountHour, UsageInterval
+from tests.support import cost_answers
 from tests.support.capacity import GPUS, hold_gpu, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
@@ -31,7 +32,7 @@ def usage(db):
 
 
 def hours(keys, where=""):
-    found = selectors.costs(DAY, keys, where=filter_grammar.parse(where), now=hour(10))
+    found = cost_answers.costs(DAY, keys, where=filter_grammar.parse(where), now=hour(10))
     return {row.name: float(row.gpu_hours) for row in found.rows}
 
 

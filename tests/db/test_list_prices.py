@@ -19,11 +19,11 @@ from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
 from quotas.costs import ledger, rating, rollups, selectors, services
 from quotas.costs.cost_rows import COLUMNS
-from quotas.costs.idle_views import IdleView
 from quotas.costs.models import Price
+from quotas.costs.questions import IdleView
 from quotas.costs.rating import ListPrice, Rate, Window
 from quotas.metering.models import RolledUpHour, UsageInterval
-from tests.support import costs_by_moment, shares_by_moment
+from tests.support import cost_answers, costs_by_moment, shares_by_moment
 from tests.support.capacity import GPUS, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -52,7 +52,7 @@ def hold(start: float, end: float | None, **values: Any) -> UsageInterval:
 
 
 def cost(now: float = 24) -> str | None:
-    return selectors.costs(DAY, (), now=hour(now)).total
+    return cost_answers.costs(DAY, (), now=hour(now)).total
 
 
 def test_holders_pay_the_list_price_where_one_is_set():
@@ -93,7 +93,7 @@ def test_the_difference_to_the_price_of_the_flavor_is_variance():
     record(GPUS, 0)
     set_slice_price("1", 0)
     hold_gpu("gpu-0-mig-3g40gb-9-0", 0, 1, offering=PROFILE, gpu_share=SHARE)
-    [row] = selectors.costs(Window(hour(0), hour(1)), ("flavor",), now=hour(1), idle=IdleView()).rows
+    [row] = cost_answers.costs(Window(hour(0), hour(1)), ("flavor",), now=hour(1), idle=IdleView()).rows
     amounts = [row.cost, *(getattr(row, name) for name in COLUMNS.values())]
     assert (row.cost, sum(Decimal(each) for each in amounts)) == ("1.0000", Decimal("6.4"))
     assert row.price_variance == f"{float(SHARE * Fraction('3.2') - 1):.4f}"

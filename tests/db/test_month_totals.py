@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from importlib import import_module
 from random import Random
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from portal.core import clock
 from portal.tenants.actors import SYSTEM
@@ -307,28 +306,3 @@ def test_the_fleet_is_read_from_the_totals_of_the_month(rolled_up_fleet: None) -
     gone = {(key.category.value, key.team) for key in hours.keys() - fewer_hours.keys()}
     assert gone == {("held", ""), ("idle", "lidar")}
     assert {place[2] for place, _ in capacity.keys() - less_capacity.keys()} == {"h100"}
-
-
-MODELS: Sequence[Any] = (MonthTotal, OwnedIdleMonth, CapacityCostMonth)
-
-
-def content() -> list[list[tuple[Any, ...]]]:
-    """Return all totals of months without their own keys."""
-    found = []
-    for model in MODELS:
-        columns = [field.attname for field in model._meta.concrete_fields if field.attname != "id"]
-        found.append(sorted(model.objects.order_by().values_list(*columns), key=repr))
-    return found
-
-
-def test_the_upgrade_adds_up_the_months_that_are_rolled_up_already(rolled_up_fleet: None) -> None:
-    expected = content()
-    assert all(expected)
-    for model in MODELS:
-        model.objects.all().delete()
-    of_metering = import_module("quotas.metering.migrations.0017_month_totals")
-    of_costs = import_module("quotas.costs.migrations.0005_month_totals")
-    with connection.cursor() as cursor:
-        for statement in (of_metering.TOTALS, of_metering.OWNED_IDLE, of_costs.CAPACITY_COST):
-            cursor.execute(statement)
-    assert content() == expected

@@ -14,19 +14,20 @@ from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Node
-from quotas.costs import capacity_costs, capacity_services, node_intervals, rollups, selectors, services
+from quotas.costs import capacity_costs, capacity_services, node_intervals, rollups, services
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.cost_rows import COLUMNS
-from quotas.costs.idle_views import IdleView
 from quotas.costs.models import CapacityCostDay, CapacityCostHour, NodeCost, NodeInterval, NodeTerm, Price
 from quotas.costs.node_intervals import FoundNode
 from quotas.costs.node_split import PRESETS
 from quotas.costs.node_terms import Term
+from quotas.costs.questions import IdleView
 from quotas.costs.rating import Window
 from quotas.metering.hours import HOUR
 from quotas.metering.models import RolledUpHour
 from quotas.metering.rolled_up import Rest
 from quotas.metering.units import GPU, FoundUnit, Unit
+from tests.support import cost_answers
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record
 from tests.support.capacity_bodies import L40S, watch
 from tests.support.capacity_bodies import node as node_body
@@ -66,7 +67,7 @@ def see(since: float, term: Term | None = None, cpus: int = 64, gib: int = 488, 
 
 
 def columns(now: float, keys: tuple[str, ...] = ("flavor",), window: Window = DAY) -> dict[str, Any]:
-    found = selectors.costs(window, keys, now=hour(now), idle=IdleView())
+    found = cost_answers.costs(window, keys, now=hour(now), idle=IdleView())
     return {row.name: row for row in found.rows}
 
 

@@ -11,7 +11,10 @@ from allocations.cluster.kinds import KINDS
 from allocations.reconcile.mirror_writer import record_list, record_sync
 from portal.core import clock
 from portal.tenants.models import Team, User
-from quotas.costs import outages as shares
+from quotas.costs.filters import EVERYTHING, Filter, as_filter
+from quotas.costs.outages import OutageShare
+from quotas.costs.outages import share as share_of
+from quotas.costs.questions import Question, asked_by
 from quotas.costs.rating import Window
 from quotas.metering import outages
 from quotas.metering.models import RecorderOutage
@@ -43,6 +46,10 @@ def rows() -> list[tuple[str, datetime, datetime]]:
     return list(RecorderOutage.objects.order_by("start", "kind").values_list("kind", "start", "end"))
 
 
+def share(user: User, window: Window, where: Filter = EVERYTHING) -> OutageShare:
+    return share_of(asked_by(user, Question(window, clock.now(), where=where)))
+
+
 def test_a_kind_that_nobody_watched_was_in_an_outage_until_it_is_listed() -> None:
     listed("Pod", hour(1), hour(1.5))
     assert rows() == [("Pod", hour(1), hour(1.5))]
@@ -70,7 +77,7 @@ def test_what_is_charged_for_outages_is_their_share_of_the_bill(member: User) ->
     used(hour(1.5), None, gpu_share=Fraction(1, 4))
     outages.record(LOCAL, "Pod", hour(1), hour(2))
     outages.record(LOCAL, "Pod", hour(20), hour(21))
-    found = shares.visible_share(member, DAY)
+    found = share(member, DAY)
     assert [one.window for one in found.outages] == [Window(hour(1), hour(2)), Window(hour(20), hour(21))]
     assert found.charged.gpu_hours == 2 + Fraction(1, 8) + Fraction(1, 4)
     assert found.charged.cost == found.charged.gpu_hours * Fraction(11, 10)
@@ -79,8 +86,8 @@ def test_what_is_charged_for_outages_is_their_share_of_the_bill(member: User) ->
 def test_windows_that_adjoin_have_the_share_of_their_sum(member: User) -> None:
     used(hour(0), None, 3)
     outages.record(LOCAL, "Pod", hour(1), hour(9))
-    parts = [shares.visible_share(member, Window(hour(a), hour(b))) for a, b in ((0, 2), (2, 7.25), (7.25, 24))]
-    assert sum(one.charged.gpu_hours for one in parts) == shares.visible_share(member, DAY).charged.gpu_hours == 24
+    parts = [share(member, Window(hour(a), hour(b))) for a, b in ((0, 2), (2, 7.25), (7.25, 24))]
+    assert sum(one.charged.gpu_hours for one in parts) == share(member, DAY).charged.gpu_hours == 24
 
 
 def test_another_clusters_outage_and_another_teams_bill_do_not_count(member: User, other_team: Team) -> None:
@@ -88,9 +95,9 @@ def test_another_clusters_outage_and_another_teams_bill_do_not_count(member: Use
     used(hour(0), hour(4), 2)
     used(hour(0), hour(4), 5, cluster=far)
     outages.record(far, "Pod", hour(1), hour(2))
-    assert shares.visible_share(member, DAY).charged.gpu_hours == 5
-    assert shares.visible_share(person(other_team), DAY).charged.gpu_hours == 0
-    assert shares.visible_share(member, DAY, {"cluster": {LOCAL}}).charged.gpu_hours == 0
+    assert share(member, DAY).charged.gpu_hours == 5
+    assert share(person(other_team), DAY).charged.gpu_hours == 0
+    assert share(member, DAY, as_filter({"cluster": {LOCAL}})).charged.gpu_hours == 0
 
 
 def test_rest_and_page_say_what_is_charged_for_outages(member: User) -> None:

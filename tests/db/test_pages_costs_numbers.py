@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from quotas.costs import rollups, seeds
-from quotas.costs.idle_views import IdleBy, IdleSplit
+from quotas.costs.questions import IdleBy, IdleSplit
 from quotas.metering.units import RESOURCE, FoundUnit, Unit
 from tests.support import cost_questions
 from tests.support.capacity import record

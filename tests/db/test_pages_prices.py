@@ -18,7 +18,7 @@ from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor
 from quotas.catalog.sync import sync
-from quotas.costs import bills, capacity_services, node_intervals, rollups, selectors, services
+from quotas.costs import bills, capacity_services, node_intervals, rollups, services
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.node_intervals import FoundNode
@@ -27,6 +27,7 @@ from quotas.costs.rating import Window
 from quotas.metering import proofs
 from quotas.metering.hours import DAY, HOUR
 from quotas.metering.models import BalanceProof
+from tests.support import cost_answers
 from tests.support.capacity import RESOURCES, SEEN, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -151,7 +152,7 @@ def test_a_price_that_is_set_is_in_costs_from_then_on(browser, team):
     assert "1.30 EUR per GPU-hour" in text(confirmed(browser, "/prices/set"))
     with clock.frozen(NOW + 2 * HOUR):
         window = Window(NOW, NOW + 2 * HOUR)
-        assert selectors.costs(window, ("all",), now=NOW + 2 * HOUR).total == "2.6000"
+        assert cost_answers.costs(window, ("all",), now=NOW + 2 * HOUR).total == "2.6000"
 
 
 def test_a_preview_of_a_price_says_what_each_slice_costs_before_and_after(browser):
@@ -277,9 +278,9 @@ def test_a_bill_is_previewed_with_its_difference_and_is_then_in_costs(browser, o
     assert f"the capacity of local cost {CAPACITY:.2f} EUR in that month." in page
     assert f"The difference is {amount - CAPACITY:+.2f} EUR: +264.00 EUR" in page
     assert "Bills then cover 97 % of what GPUs and nodes cost in the last 12 months." in page
-    assert selectors.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "0"
+    assert cost_answers.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "0"
     done = confirmed(browser, "/bills/enter", amount=str(amount))
-    assert selectors.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "264.0000"
+    assert cost_answers.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "264.0000"
     line = next(line for line in done.context["months"] if line.month == "2026-10")
     assert (line.capacity, line.bill, line.difference) == (
         f"{CAPACITY:.2f}",
@@ -400,7 +401,7 @@ def test_a_fixed_cost_that_is_set_is_in_costs(browser):
     confirmed(browser, "/bills/fixed-costs/set", month="2026-11", split="even", amount="600")
     used(NOW - HOUR, NOW)
     start = T0.replace(day=1)
-    rows = selectors.costs(Window(start, NOW), ("team",), now=NOW).rows
+    rows = cost_answers.costs(Window(start, NOW), ("team",), now=NOW).rows
     assert abs(Decimal(rows[0].shared_cost or 0) - Decimal(300 * ((NOW - start) / (30 * DAY)))) < Decimal("0.001")
 
 

@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import pytest
 
+from demo.simulated_history import past_intervals
+from demo.simulated_history.past_intervals import PastCapacity, PastHold, PastUse
 from portal.core.errors import Invalid
-from quotas.metering import past_intervals
 from quotas.metering import services as metering
 from quotas.metering.foreign import Use
 from quotas.metering.models import CapacityInterval, DirtyHour, ForeignUse, UsageInterval
-from quotas.metering.past_intervals import PastCapacity, PastHold, PastUse
 from quotas.metering.services import Begin
 from quotas.metering.units import GPU, FoundUnit, Unit, Value
 from tests.support.capacity import H100, record

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from portal.core import clock
 from portal.tenants.actors import SYSTEM
 from quotas.costs import fleet_costs, ledger, rollups, services
-from quotas.costs.filters import EVERYTHING, UNALLOCATED
+from quotas.costs.filters import UNALLOCATED
 from quotas.costs.models import Price
 from quotas.costs.rating import Window
 from quotas.metering import accounts, foreign, overtime, parts
@@ -38,7 +38,7 @@ from quotas.metering.models import (
 )
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit
-from tests.support import costs_by_moment, shares_by_moment
+from tests.support import cost_answers, costs_by_moment, shares_by_moment
 from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, hold_pod, record, use_gpu_without_allocation
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -333,7 +333,8 @@ NotHeld = dict[tuple[tuple[str, ...], str], Fraction]
 
 
 def not_held(keys: Sequence[str]) -> NotHeld:
-    found = fleet_costs.not_held([hour(0), hour(7), hour(HOURS)], keys, EVERYTHING, fleet_costs.Readings(hour(HOURS)))
+    question = cost_answers.question(Window(hour(0), hour(HOURS)), keys, now=hour(HOURS))
+    found = fleet_costs.not_held(question.between([hour(0), hour(7), hour(HOURS)]), fleet_costs.Readings(hour(HOURS)))
     assert found is not None
     added: NotHeld = defaultdict(Fraction)
     for (_, names), usages in found.items():

@@ -8,10 +8,11 @@ from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor
-from quotas.costs import rollups, savings, services
-from quotas.costs.calendar import UTC_CALENDAR
+from quotas.costs import rollups, services
 from quotas.costs.models import Price
+from quotas.costs.questions import Question, asked_by
 from quotas.costs.rating import RatedUsage, Window
+from quotas.costs.savings import possible_savings
 from quotas.costs.savings_rules import Layout, SavingKind
 from quotas.metering.models import HoldUse
 from tests.support.capacity import GPUS, RESOURCES, always, hold_gpu, record
@@ -44,9 +45,9 @@ def member(staff, team):
 def found(user, kind, start=0, end=24, now=None, idle_hours=4):
     now = hour(end if now is None else now)
     with clock.frozen(now):
-        window = Window(hour(start), hour(end))
-        savings_ = savings.visible_savings(user, window, UTC_CALENDAR, now, idle_hours)
-    return [one for one in savings_.found if one.kind is kind]
+        question = asked_by(user, Question(Window(hour(start), hour(end)), now))
+        savings = possible_savings(question, idle_hours)
+    return [one for one in savings.found if one.kind is kind]
 
 
 def priced(hours, price=PRICE):
@@ -196,7 +197,7 @@ def test_offerings_without_a_price_have_the_hours_that_have_none(staff, member):
 
 def everything(user, now=30):
     with clock.frozen(hour(now)):
-        return savings.visible_savings(user, Window(hour(0), hour(48)), UTC_CALENDAR, hour(now))
+        return possible_savings(asked_by(user, Question(Window(hour(0), hour(48)), hour(now))))
 
 
 def test_a_member_sees_nothing_of_other_teams_or_of_the_fleet(staff, member, stranded, other_team):

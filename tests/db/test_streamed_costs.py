@@ -10,8 +10,9 @@ from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
 from portal.tenants.models import Team, User
 from quotas.costs import cost_parameters, streamed_costs
+from quotas.costs.answers import answer
 from quotas.costs.cost_rows import CostRow
-from quotas.costs.reports import CostQuery, report
+from quotas.costs.questions import Question, asked_by
 from quotas.metering.models import RolledUpHour
 from tests.support.people import person
 from tests.support.quotas import hour, used
@@ -50,14 +51,15 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(streamed_costs, "IN_MEMORY_BYTES", 1)
 
 
-def query(text: str) -> CostQuery:
-    return cost_parameters.read(QueryDict(f"{WINDOW}&{text}"), NOW)
+def question(user: User, text: str) -> Question:
+    return asked_by(user, cost_parameters.read(QueryDict(f"{WINDOW}&{text}"), NOW))
 
 
 def compared(user: User, text: str) -> list[CostRow]:
     """Return the streamed rows, once they are those of the answer."""
-    streamed = list(streamed_costs.rows(user, query(text), NOW))
-    assert streamed == report(user, query(text), NOW).rows, text
+    asked = question(user, text)
+    streamed = list(streamed_costs.rows(asked))
+    assert streamed == answer(asked).rows, text
     return streamed
 
 
@@ -82,19 +84,16 @@ def test_what_is_not_known_of_the_whole_window_is_not_known_of_a_step(steps: Non
 
 def test_what_cannot_be_asked_is_refused_before_the_first_row(team: Team) -> None:
     with pytest.raises(Forbidden):
-        streamed_costs.rows(person(team), query("idle=share"), NOW)
+        question(person(team), "idle=share")
     with pytest.raises(Invalid):
-        streamed_costs.rows(person(team), query("aggregate=colour"), NOW)
+        streamed_costs.rows(question(person(team), "aggregate=colour"))
 
 
 def test_the_rows_of_one_step_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed_costs, "STEPS", 1)
-    asked = query("aggregate=allocation&accumulate=day")
-    most = len({row.name for row in report(person(platform_role="auditor"), asked, NOW).rows})
+    asked = question(person(platform_role="auditor"), "aggregate=allocation&accumulate=day")
+    most = len({row.name for row in answer(asked).rows})
     gc.collect()
-    alive = [
-        sum(type(each) is CostRow for each in gc.get_objects())
-        for _ in streamed_costs.rows(person(platform_role="auditor"), asked, NOW)
-    ]
+    alive = [sum(type(each) is CostRow for each in gc.get_objects()) for _ in streamed_costs.rows(asked)]
     assert len(alive) > 2 * max(alive)
     assert most > max(alive)

@@ -24,16 +24,16 @@ import pytest
 from portal.core import clock
 from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
-from quotas.costs import ledger, selectors, windows
+from quotas.costs import ledger, windows
 from quotas.costs import services as costs
-from quotas.costs.idle_views import IdleView
+from quotas.costs.questions import IdleView
 from quotas.costs.rating import Window
 from quotas.metering import accounts, balance, parts
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.units import GPU, FoundUnit, Unit
-from tests.support import hours_by_flavor
+from tests.support import cost_answers, hours_by_flavor
 from tests.support.capacity import H100, SEEN, always, hold_gpu, offer, record
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
@@ -73,7 +73,7 @@ def test_four_shares_of_25_percent_for_an_hour_are_charged_and_idle_as_one_devic
         Category.HELD: Fraction(1, 8),
         Category.IDLE: Fraction(7, 8),
     }
-    charged = selectors.costs(HOUR, ["flavor"], now=UNTIL_NOW)
+    charged = cost_answers.costs(HOUR, ["flavor"], now=UNTIL_NOW)
     assert (charged.gpu_hours, charged.total) == ("1.000000", "3.2000")
 
 
@@ -146,7 +146,7 @@ def test_gpus_at_the_price_that_is_split_off_their_instance_cost_its_gpu_part_wh
         hold_gpu(f"gpu-{n}", 0, 1)
     with clock.frozen(hour(0)):
         costs.set_price(SYSTEM, "h100", price, "EUR", hour(0))
-    [found] = selectors.costs(HOUR, ["flavor"], now=UNTIL_NOW, idle=IdleView()).rows
+    [found] = cost_answers.costs(HOUR, ["flavor"], now=UNTIL_NOW, idle=IdleView()).rows
     assert (found.cost, found.idle_cost) == ("1.5135", "2.5224")
     assert round(72 * unit, 4) == Fraction("4.0359") == Fraction("1.5135") + Fraction("2.5224")
 
@@ -204,7 +204,7 @@ def test_a_day_in_berlin_has_as_many_gpu_hours_as_it_has_hours(day: date, hours:
         costs.set_price(SYSTEM, flavor.name, "5", "EUR", end.astimezone(UTC))
     used(start - timedelta(days=2), None)
     text = f"{start.isoformat()},{end.isoformat()}"
-    found = selectors.costs(windows.parse(text, UNTIL_NOW), ["team"], now=UNTIL_NOW)
+    found = cost_answers.costs(windows.parse(text, UNTIL_NOW), ["team"], now=UNTIL_NOW)
     assert (found.gpu_hours, found.total) == (f"{hours}.000000", f"{2 * hours}.0000")
 
 

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from allocations.models import Allocation
+from demo.simulated_history import writer
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.costs import bills
 from quotas.costs.calendar import months_later
 from quotas.metering.hours import hour_of
-from quotas.simulated_history import writer
 from tests.support import demo_fleet, kept_rows
 from tests.support.browser import with_password
 from tests.support.clusters import LOCAL

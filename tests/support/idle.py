@@ -7,11 +7,11 @@ from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
-from quotas.costs import selectors
 from quotas.costs.cost_rows import CostRow
-from quotas.costs.idle_views import IdleMode, IdleView
+from quotas.costs.questions import IdleMode, IdleView
 from quotas.costs.rating import Window
 from quotas.limits import services as limits
+from tests.support import cost_answers
 from tests.support.quotas import hour, used
 
 OWNER = IdleView(IdleMode.OWNER)
@@ -40,7 +40,8 @@ def hold(team: str, count: int, start: float, end: float | None, **values: Any) 
 
 
 def cost_rows(start: float, end: float, *keys: str, idle: IdleView = OWNER, **options: Any) -> list[CostRow]:
-    return selectors.costs(Window(hour(start), hour(end)), keys or ("team",), now=hour(end), idle=idle, **options).rows
+    window = Window(hour(start), hour(end))
+    return cost_answers.costs(window, keys or ("team",), now=hour(end), idle=idle, **options).rows
 
 
 def costs(start: float, end: float, *keys: str, **options: Any) -> dict[str, tuple[str | None, str | None]]:

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import uuid4
 
-from allocations.lifecycle import past_allocations
 from allocations.models import Allocation
+from demo.simulated_history import past_allocations, writer
 from portal.core import clock, heartbeat
 from portal.tenants.models import Project, User
 from quotas.costs import rollups
@@ -17,7 +17,6 @@ from quotas.metering import hold_use, proofs
 from quotas.metering.hold_use import Sighting
 from quotas.metering.hours import DAY, day_of, hour_of, hours_between
 from quotas.metering.models import CapacityInterval
-from quotas.simulated_history import writer
 from tests.support import demo_fleet
 from tests.support.clusters import LOCAL
 from tests.support.pages import ended, held, requested

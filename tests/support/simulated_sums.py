@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
+from demo.simulated_history.model import History
 from quotas.costs import seeds
-from quotas.simulated_history.model import History
 
 HOUR = timedelta(hours=1)
 NO_VALUE = "__unallocated__"

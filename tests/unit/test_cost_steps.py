@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from portal.core.errors import Invalid
 from quotas.costs.calendar import Calendar, Weekday, zone
+from quotas.costs.questions import Question
 from quotas.costs.rating import Window
 from quotas.costs.steps import MAX_STEPS, Step, edges
 
@@ -35,6 +36,14 @@ def test_days_cut_a_window_at_midnight():
 
 def test_all_is_one_step():
     assert edges(Window(day(1, 1), day(12, 1)), Step.ALL) == [day(1, 1), day(12, 1)]
+
+
+def test_parts_of_a_question_have_its_steps_where_clocks_change_by_half_an_hour():
+    calendar = Calendar(zone("Australia/Lord_Howe"))
+    question = Question(Window(day(4, 1), day(4, 9)), day(5, 1), step=Step.HOUR, calendar=calendar)
+    parts = list(question.parts(31))
+    assert [bounds for part in parts for bounds in pairwise(part.edges)] == list(pairwise(question.edges))
+    assert [part.window for part in parts] == [Window(part.edges[0], part.edges[-1]) for part in parts]
 
 
 def test_a_week_begins_on_the_day_that_is_chosen():

@@ -2,9 +2,9 @@
 
 import pytest
 
+from demo.simulated_history import length
 from deploy.local import __main__ as local
 from deploy.local.errors import LocalError
-from quotas.simulated_history import length
 
 
 @pytest.mark.parametrize(("text", "days"), [("1d", 1), ("30d", 30), ("90d", 90)])

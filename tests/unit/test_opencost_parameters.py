@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from portal.core.errors import Invalid
 from quotas.costs import cost_parameters, opencost_parameters
-from quotas.costs.filters import as_filter, conjuncts
+from quotas.costs.filters import conjuncts
 from quotas.costs.opencost_parameters import REFUSED, TAKEN
 
 NOW = datetime(2026, 11, 19, 15, 30, tzinfo=UTC)
@@ -39,7 +39,7 @@ NOW = datetime(2026, 11, 19, 15, 30, tzinfo=UTC)
 def test_what_maps_asks_what_the_portals_own_words_ask(theirs, ours):
     asked = opencost_parameters.read(QueryDict(theirs), NOW)
     own = cost_parameters.read(QueryDict(ours), NOW)
-    assert conjuncts(as_filter(asked.where)) == conjuncts(as_filter(own.where))
+    assert conjuncts(asked.where) == conjuncts(own.where)
     assert replace(asked, where=own.where) == own
 
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
+from quotas.costs.questions import Metric, Question
 from quotas.costs.rating import Window
-from quotas.costs.run_rates import Metric, factor
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 DAY = Window(START, START + timedelta(days=1))
@@ -25,4 +25,5 @@ DAY = Window(START, START + timedelta(days=1))
     ],
 )
 def test_only_the_time_until_now_counts(metric, hours, expected):
-    assert factor(metric, DAY, START + timedelta(hours=hours)) == expected
+    question = Question(DAY, START + timedelta(hours=hours), metric=metric)
+    assert question.factor(DAY) == expected

@@ -16,8 +16,10 @@ from frontend.presenters.queues import QueueLine
 from portal.core import clock
 from portal.tenants.models import Team, User
 from quotas.costs import windows
+from quotas.costs.answers import answer
 from quotas.costs.calendar import Calendar
-from quotas.costs.selectors import visible_costs
+from quotas.costs.filters import as_filter
+from quotas.costs.questions import Question, asked_by
 
 FIRST = 5
 """So many waiting entries, of all the person's teams together, are on the page; a queue's own page has all."""
@@ -56,8 +58,9 @@ def of_teams(user: User, teams: Sequence[Team], calendar: Calendar) -> LedTeams:
     """Return what there is of the first teams that the person leads; a fixed number of queries."""
     teams = teams[:MAX_LINES]
     now, slugs = clock.now(), [team.slug for team in teams]
-    window = windows.parse("month", now, calendar)
-    costs = visible_costs(user, window, ("team",), where={"team": slugs}, calendar=calendar, now=now)
+    where = as_filter({"team": slugs})
+    question = Question(windows.parse("month", now, calendar), now, keys=("team",), where=where, calendar=calendar)
+    costs = answer(asked_by(user, question))
     rows = {line.name: line for line in cost_lines("team", costs, lambda _: "").lines}
     queued = waiting.of_teams(teams, FIRST)
     return LedTeams(

@@ -6,13 +6,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
+from portal.api.http.auth import current_user
 from quotas.costs import columns, cost_parameters, opencost_parameters, windows
 from quotas.costs.calendar import Calendar
 from quotas.costs.cost_parameters import METRICS, STEPS, WEEKDAYS
-from quotas.costs.idle_views import IdleBy, IdleMode, IdleSplit
 from quotas.costs.opencost_parameters import CHOICES, REFUSED, TAKEN
+from quotas.costs.questions import IdleBy, IdleMode, IdleSplit, Question, asked_by
 from quotas.costs.rating import Window
-from quotas.costs.reports import CostQuery
 
 ZONE_HELP = "Of the IANA database, such as Europe/Berlin: days, weeks and months are its own, with 23 and 25 hours too."
 AGGREGATE_HELP = f"Of {', '.join(columns.KEYS)} and label:<key>, several with commas; or all."
@@ -55,9 +55,11 @@ PARAMETERS = [
 ]
 
 
-def read(request: Request, now: datetime) -> CostQuery:
-    """Return the question that the query asks; raise Invalid for what cannot be read."""
-    return opencost_parameters.read(request.query_params, now)
+def read(request: Request, now: datetime) -> Question:
+    """Return the question that the query asks, of what the caller may see; raise Invalid for what cannot be read, and
+    Forbidden as `asked_by`.
+    """
+    return asked_by(current_user(request), opencost_parameters.read(request.query_params, now))
 
 
 def calendar(request: Request) -> Calendar:

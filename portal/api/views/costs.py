@@ -21,11 +21,11 @@ from portal.api.schemas import cost_assets, cost_intervals, cost_query, cost_rep
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import assets as cards
-from quotas.costs import columns, filter_grammar, filters, streamed_costs
+from quotas.costs import filter_grammar, filters, outages, streamed_costs
+from quotas.costs.answers import answer
 from quotas.costs.cost_rows import CostRow
 from quotas.costs.holder_costs import of_holder
-from quotas.costs.outages import visible_share
-from quotas.costs.reports import CostQuery, report
+from quotas.costs.questions import Question
 from quotas.metering import simulated
 
 LIMIT = OpenApiParameter(
@@ -53,12 +53,11 @@ def costs(request: Request) -> Response:
     if query_value(request, "format", "json") != "json":
         raise Invalid({"format": ["Use json; /costs/export is CSV."]})
     place = row_pages.place_of(request)
-    user, query = current_user(request), cost_query.read(request, place.now)
-    found = report(user, query, place.now)
+    question = cost_query.read(request, place.now)
+    found = answer(question)
     page = row_pages.page_of(request, found.rows, place)
     page["results"] = cost_report.rows(page["results"])
-    outages, simulated_until = visible_share(user, query.window, query.where), simulated.until(query.window.start)
-    body = cost_report.body(found, outages, simulated_until)
+    body = cost_report.body(found, outages.share(question), simulated.until(question.window.start))
     tag = etag.of_body(request, page["results"], body)
     return etag.unless_known(request, tag, lambda: Response({**page, **body}))
 
@@ -76,16 +75,15 @@ def export(request: Request) -> StreamingHttpResponse:
     """Stream all rows of /costs as CSV, with a column for each key. No text in it is a spreadsheet formula."""
     if query_value(request, "format", "csv") not in EXPORT_FORMATS:
         raise Invalid({"format": [f"Use one of {', '.join(EXPORT_FORMATS)}."]})
-    now = clock.now()
-    query = cost_query.read(request, now)
-    lines = _lines(streamed_costs.rows(current_user(request), query, now), columns.grouped_by(query.keys))
-    return StreamingHttpResponse(lines, content_type=exports.CSV, headers=exports.attachment(_file_name(query)))
+    question = cost_query.read(request, clock.now())
+    lines = _lines(streamed_costs.rows(question), question.row_keys)
+    return StreamingHttpResponse(lines, content_type=exports.CSV, headers=exports.attachment(_file_name(question)))
 
 
-def _file_name(query: CostQuery) -> str:
+def _file_name(question: Question) -> str:
     """Return a name that tells the keys and the days: ``costs-by-project-2026-11-01-to-2026-12-01.csv``."""
-    keys = "-".join(slugify(key) for key in query.keys)
-    return f"costs-by-{keys}-{query.window.start:%Y-%m-%d}-to-{query.window.end:%Y-%m-%d}.csv"
+    keys, window = "-".join(slugify(key) for key in question.keys), question.window
+    return f"costs-by-{keys}-{window.start:%Y-%m-%d}-to-{window.end:%Y-%m-%d}.csv"
 
 
 @extend_schema(

@@ -12,6 +12,7 @@ from portal.api.schemas import cost_query, forecast_output
 from portal.api.schemas.problem_output import refusals
 from portal.core import clock
 from quotas.costs import filter_grammar
+from quotas.costs.questions import Question
 
 
 @extend_schema(
@@ -27,6 +28,6 @@ def forecast(request: Request) -> Response:
     window = forecast_output.window(request, now, calendar)
     where = filter_grammar.parse(query_value(request, "filter"))
     named = {key: query_value(request, key) for key in cost_forecast.SCOPE}
-    where = cost_forecast.visible(current_user(request), named, where)
-    found = cost_forecast.in_window(window, where, now, calendar)
+    question = Question(window, now, where=where, calendar=calendar)
+    found = cost_forecast.in_window(cost_forecast.visible(current_user(request), question, named))
     return Response(forecast_output.document(found, str(calendar.zone)))

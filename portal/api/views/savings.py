@@ -10,7 +10,8 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_whole
 from portal.api.schemas import cost_query, cost_report, savings_output
-from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, visible_savings
+from quotas.costs.questions import Question, asked_by
+from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, possible_savings
 
 
 @extend_schema(
@@ -40,7 +41,8 @@ def savings(request: Request) -> Response:
     calendar = cost_query.calendar(request)
     window = cost_query.window(request, place.now, calendar)
     hours = query_whole(request, "idle_hours", IDLE_HOURS, MAX_IDLE_HOURS)
-    found = visible_savings(current_user(request), window, calendar, place.now, hours)
+    question = Question(window, place.now, calendar=calendar)
+    found = possible_savings(asked_by(current_user(request), question), hours)
     page = row_pages.page_of(request, found.found, place)
     rows = [savings_output.row(one) for one in page["results"]]
     totals = {"totals": savings_output.totals(found), "currency": found.currency}

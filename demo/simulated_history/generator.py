@@ -14,12 +14,12 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from quotas.simulated_history import demand, incidents, prices
-from quotas.simulated_history.demand import Demand, Purpose
-from quotas.simulated_history.incidents import Incident
-from quotas.simulated_history.model import End, FleetUnit, History, LayoutChange, World
-from quotas.simulated_history.placement import Fleet
-from quotas.simulated_history.recorder import Recorder, Running
+from demo.simulated_history import demand, incidents, prices
+from demo.simulated_history.demand import Demand, Purpose
+from demo.simulated_history.incidents import Incident
+from demo.simulated_history.model import End, FleetUnit, History, LayoutChange, World
+from demo.simulated_history.placement import Fleet
+from demo.simulated_history.recorder import Recorder, Running
 
 
 def generate(world: World, seed: int, evidence: Mapping[str, Any]) -> History:

@@ -7,16 +7,22 @@ nothing is added from its beginning on (``Recorded``). Each function takes one q
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Min, Model
 
 from portal.core import clock
 from portal.core.errors import Invalid
+from portal.core.locks import advisory_lock
+from quotas.costs import node_intervals
+from quotas.costs.models import NodeInterval
+from quotas.costs.node_intervals import FoundNode
 from quotas.metering import capacity, dirty_hours, services
 from quotas.metering.foreign import Use
-from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
+from quotas.metering.hold_use import NO_HOLD
+from quotas.metering.models import CapacityInterval, ForeignUse, HoldUse, UsageInterval
 from quotas.metering.services import Begin
 from quotas.metering.units import FoundUnit, Unit, Value
 
@@ -47,6 +53,23 @@ class PastUse:
     """What a pod or claim used in ``[start, end)``."""
 
     use: Use
+    start: datetime
+    end: datetime
+
+
+class PastPods(NamedTuple):
+    """That an allocation had a pod in ``[start, end)``."""
+
+    holder_id: UUID
+    start: datetime
+    end: datetime
+
+
+class PastNode(NamedTuple):
+    """What a node was in ``[start, end)``."""
+
+    node: str
+    found: FoundNode
     start: datetime
     end: datetime
 
@@ -92,6 +115,50 @@ def add_foreign_use(cluster: str, uses: Sequence[PastUse]) -> int:
         for one in uses
     ]
     return _add(cluster, ForeignUse, rows)
+
+
+def add_pods(cluster: str, since: datetime, times: Collection[PastPods]) -> None:
+    """Add times of allocations that ended before anything was recorded, as if they were recorded from ``since`` on."""
+    now = clock.now()
+    HoldUse.objects.bulk_create(
+        HoldUse(
+            cluster_id=cluster,
+            holder_id=one.holder_id,
+            start=one.start,
+            end=one.end,
+            revision_start=0,
+            revision_end=0,
+            recorded_at=now,
+        )
+        for one in (PastPods(NO_HOLD, since, since), *times)
+    )
+
+
+def add_nodes(cluster: str, nodes: Sequence[PastNode], evidence: Mapping[str, Any]) -> int:
+    """Add intervals of nodes that have ended before anything was recorded of them; return how many."""
+    rows = [
+        NodeInterval(
+            cluster_id=cluster,
+            node=one.node,
+            term=one.found.term or "",
+            cpu_millicores=one.found.cpu_millicores,
+            memory_mib=one.found.memory_mib,
+            start=one.start,
+            end=one.end,
+            source_start=dict(evidence),
+            source_end=dict(evidence),
+            recorded_at=clock.now(),
+        )
+        for one in nodes
+    ]
+    with advisory_lock("nodes", cluster):
+        return _add(cluster, NodeInterval, rows)
+
+
+def first_nodes(cluster: str) -> dict[str, tuple[FoundNode, datetime]]:
+    """Return what each node was when it was first recorded, and when that was; one query."""
+    rows = NodeInterval.objects.filter(cluster=cluster).order_by("node", "start").distinct("node")
+    return {row.node: (node_intervals.found_node(row), row.start) for row in rows}
 
 
 def _first(model: type[Model], cluster: str, *names: str) -> dict[Any, datetime]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Min
 
+from demo.simulated_history.model import FlavorPrice, FleetUnit, ProjectMembers, Slice, World
 from portal.tenants.models import Membership, Project
 from quotas.catalog.mig_tables import geometry_of
 from quotas.catalog.models import Flavor, Kind, Offering, Pool
@@ -14,7 +15,6 @@ from quotas.costs.models import Price
 from quotas.limits.models import Limit
 from quotas.metering.hours import DAY, day_of
 from quotas.metering.models import CapacityInterval, ForeignUse, UsageInterval
-from quotas.simulated_history.model import FlavorPrice, FleetUnit, ProjectMembers, Slice, World
 
 RECORDED_TOGETHER = timedelta(minutes=10)
 """How long after the first unit others are recorded that were there then: each kind of object is listed by itself."""

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from demo.simulated_history.incidents import Incident, found_during
+from demo.simulated_history.model import FleetUnit, Slice, World
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import Geometry
 from quotas.metering.units import GPU, FoundUnit, Unit
-from quotas.simulated_history.incidents import Incident, found_during
-from quotas.simulated_history.model import FleetUnit, Slice, World
 
 ZERO, ONE = Fraction(0), Fraction(1)
 

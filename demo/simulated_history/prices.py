@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
+from demo.simulated_history.model import FlavorPrice, PriceChange, World
 from quotas.metering.hours import day_of, hour_of
-from quotas.simulated_history.model import FlavorPrice, PriceChange, World
 
 DISCOUNT = Decimal("0.90")
 CENT = Decimal("0.01")

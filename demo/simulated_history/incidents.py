@@ -12,10 +12,10 @@ from itertools import pairwise
 from math import ceil
 from random import Random
 
+from demo.simulated_history.model import FleetUnit, LayoutChange, Slice, World
+from demo.simulated_history.past_intervals import PastCapacity
 from quotas.metering.hours import DAY, HOUR, hour_of
-from quotas.metering.past_intervals import PastCapacity
 from quotas.metering.units import GPU, RESOURCE, FoundUnit, Unit, Value
-from quotas.simulated_history.model import FleetUnit, LayoutChange, Slice, World
 
 NOT_READY, CORDONED, UNHEALTHY, TAINTED = "node_not_ready", "cordoned", "unhealthy", "tainted"
 """Values of ``CapacityInterval.state``."""

@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 
+from demo.simulated_history.model import History
 from portal.core import clock
 from portal.tenants.models import PlatformRole, User
 from quotas.costs import bills, capacity_services, currencies, previews
@@ -14,7 +15,6 @@ from quotas.costs.calendar import months_later
 from quotas.costs.models import NodeCost, SharedCost
 from quotas.costs.node_terms import Term
 from quotas.metering.hours import DAY
-from quotas.simulated_history.model import History
 
 SOURCE = "simulated"
 NODE_SHARE = Decimal("0.85")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from random import Random
 
-from quotas.metering.hold_use import PastPods
+from demo.simulated_history.model import HeldAllocation
+from demo.simulated_history.past_intervals import PastPods
 from quotas.metering.hours import DAY, day_of
-from quotas.simulated_history.model import HeldAllocation
 
 LONG = timedelta(hours=12)
 MORNING, EVENING = timedelta(hours=8), timedelta(hours=19)

@@ -5,19 +5,18 @@ from functools import partial
 
 from django.db import transaction
 
+from demo.simulated_history import generator, incidents, past_intervals, world
+from demo.simulated_history.model import History, World
+from demo.simulated_history.past_intervals import PastNode
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.actors import SYSTEM
-from quotas.catalog import versions
 from quotas.catalog.models import Flavor, FlavorVersion
-from quotas.costs import node_intervals, rollups, services
-from quotas.costs.node_intervals import PastNode
+from quotas.costs import rollups, services
 from quotas.limits import history as quota_history
-from quotas.metering import hold_use, past_intervals, proofs, rollup_proof, simulated
+from quotas.metering import proofs, rollup_proof, simulated
 from quotas.metering.balance import Failure
 from quotas.metering.hours import DAY, day_of, hour_of, hours_between
-from quotas.simulated_history import generator, incidents, world
-from quotas.simulated_history.model import History, World
 
 SEED = 17
 SOURCE = "simulated"
@@ -37,8 +36,8 @@ def write(cluster: str, days: int, seed: int = SEED) -> History | None:
             past_intervals.add_capacity(cluster, drawn.capacity, evidence)
         past_intervals.add_holds(cluster, drawn.holds, evidence)
         past_intervals.add_foreign_use(cluster, drawn.foreign)
-        hold_use.add_past(cluster, drawn.start, drawn.pods)
-        node_intervals.add_past(cluster, _nodes(found), evidence)
+        past_intervals.add_pods(cluster, drawn.start, drawn.pods)
+        past_intervals.add_nodes(cluster, _nodes(found), evidence)
         quota_history.record_quotas(world.limits(cluster), drawn.start)
         _add_versions(drawn)
         _set_prices(drawn)
@@ -71,7 +70,7 @@ def _differences(cluster: str, hour: datetime) -> list[Failure]:
 
 def _nodes(found: World) -> list[PastNode]:
     joined = incidents.joined(found)
-    first = node_intervals.first_nodes(found.cluster)
+    first = past_intervals.first_nodes(found.cluster)
     return [
         PastNode(node, first[node][0], since, first[node][1])
         for node, since in joined.items()
@@ -90,7 +89,9 @@ def _add_versions(drawn: History) -> None:
         slices = first.document["slices"]
         former = slices | {name: slices[name] | {"gpu_share": str(change.slice.gpu_share)}}
         documents = {drawn.start: first.document | {"slices": former}, change.end: first.document}
-        versions.add_past(flavor, documents)
+        FlavorVersion.objects.bulk_create(
+            FlavorVersion(flavor=flavor, since=since, document=document) for since, document in documents.items()
+        )
 
 
 def _set_prices(drawn: History) -> None:

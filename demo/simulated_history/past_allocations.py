@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation, Transition
+from demo.simulated_history.model import End, HeldAllocation
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
-from quotas.simulated_history.model import End, HeldAllocation
 
 BATCH = 1000
 SIMULATED = "Simulated: nothing was held."

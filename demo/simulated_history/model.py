@@ -10,9 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from uuid import UUID
 
+from demo.simulated_history.past_intervals import PastCapacity, PastHold, PastPods, PastUse
 from quotas.catalog.mig_tables import Geometry
-from quotas.metering.hold_use import PastPods
-from quotas.metering.past_intervals import PastCapacity, PastHold, PastUse
 from quotas.metering.units import FoundUnit, Unit, Value
 
 

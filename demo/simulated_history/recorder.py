@@ -7,15 +7,15 @@ from random import Random
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from demo.simulated_history.demand import Demand, Purpose
+from demo.simulated_history.model import End, HeldAllocation, History, World
+from demo.simulated_history.past_intervals import PastHold, PastUse
+from demo.simulated_history.placement import Place
+from demo.simulated_history.pod_times import pod_times
 from quotas.metering import simulated
 from quotas.metering.foreign import Use
-from quotas.metering.past_intervals import PastHold, PastUse
 from quotas.metering.services import Attribution, Begin
 from quotas.metering.units import GPU, RESOURCE
-from quotas.simulated_history.demand import Demand, Purpose
-from quotas.simulated_history.model import End, HeldAllocation, History, World
-from quotas.simulated_history.placement import Place
-from quotas.simulated_history.pod_times import pod_times
 
 SPARE = timedelta(hours=1)
 """How much longer than needed is asked for."""

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from random import Random
 
+from demo.simulated_history.model import ProjectMembers, Slice, World
 from quotas.metering.hours import DAY, day_of
-from quotas.simulated_history.model import ProjectMembers, Slice, World
 
 HOUR_S = 3600
 SATURDAY = 5
