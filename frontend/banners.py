@@ -3,14 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 from django.conf import settings
 
 from allocations.reconcile import etcd_monitor
 from portal.core import clock, heartbeat
-from portal.core.query_templates import without_parameters
-from portal.core.reading import Compiled, digest_of, read_tables
+from portal.core.reading import Part, digest_of, read_tables
 from portal.health import EXPECTED
 
 
@@ -31,10 +29,9 @@ def current() -> Banners:
     return of_rows(*read_tables(*parts()))
 
 
-@cache
-def parts() -> tuple[Compiled, Compiled]:
+def parts() -> tuple[Part, Part]:
     """Return what to read for ``of_rows``."""
-    return without_parameters(heartbeat.part()), without_parameters(etcd_monitor.any_refused())
+    return heartbeat.part(), etcd_monitor.any_refused()
 
 
 def of_rows(beats: Iterable[tuple[str, str]], refused: Collection[object]) -> Banners:

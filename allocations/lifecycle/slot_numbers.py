@@ -5,7 +5,6 @@ An allocation gets its number with the request, or at its start if it is schedul
 
 import json
 from collections.abc import Container
-from datetime import datetime
 from itertools import count
 
 from django.db import transaction
@@ -17,8 +16,6 @@ from allocations.models import Allocation, MirrorObject, WatchState
 from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -63,20 +60,11 @@ def assign(row: Allocation) -> str:
 
 def wake_waiting(project: Project) -> None:
     """Enqueue each member's first allocation that waits for a number, since one may be free."""
-    [waiting] = read_tables(*_WAITING.of(project=project.pk, now=clock.now()))
-    workqueue.enqueue(*(targets.allocation(project.cluster_id, pk) for [pk] in waiting))
-
-
-def _first_waiting(project: int, now: datetime) -> list[Columns]:
     waiting = Allocation.objects.filter(
-        project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=now
+        project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=clock.now()
     )
-    return [
-        Columns(waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by"), ("pk",))
-    ]
-
-
-_WAITING = QueryTemplate(_first_waiting, project=int, now=datetime)
+    first = waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by")
+    workqueue.enqueue(*(targets.allocation(project.cluster_id, pk) for pk in first.values_list("pk", flat=True)))
 
 
 def number_of_recovered(project: Project, number: int | None, revision: int) -> int:

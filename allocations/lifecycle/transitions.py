@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -23,8 +22,6 @@ from allocations.lifecycle.held_intervals import HeldIntervals
 from allocations.models import Allocation, Transition
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Columns, read_tables
 from portal.core.writing import KeyOf, WriteStatement, write_rows
 from portal.events.models import Event
 from portal.workqueue import queue as workqueue
@@ -284,18 +281,10 @@ def record_phase(row: Allocation, state: ObservedAllocation, intervals: HeldInte
             setattr(row, field, value)
 
 
-def _ends(allocation: UUID) -> list[Columns]:
-    return [Columns(Transition.objects.filter(allocation=allocation, type="end"), ("reason", "message"))]
-
-
-_ENDS = QueryTemplate(_ends, allocation=UUID)
-
-
 def _last_end(row: Allocation) -> tuple[str, str]:
     """Return why the allocation was ended the last time: reason and message, empty if it was not."""
-    [ends] = read_tables(*_ENDS.of(allocation=row.pk))
-    reason, message = ends[-1] if ends else ("", "")
-    return reason, message
+    last = row.transitions.filter(type="end").order_by("-id").values_list("reason", "message").first()
+    return last or ("", "")
 
 
 def _entries(row: Allocation, state: ObservedAllocation, changes: Mapping[str, Any]) -> list[Transition]:

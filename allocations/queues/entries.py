@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,8 +22,6 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import job_refusals, jobs
 from allocations.queues.jobs import Job, Unfinished
-from portal.core.any_of import AnyOf
-from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Columns, Part, read_tables
 from portal.tenants.models import Project
 
@@ -72,58 +69,46 @@ class QueueItem(NamedTuple):
 
 def first_of_teams(teams: Collection[int], size: int) -> tuple[Counter[int], list[QueueItem]]:
     """Return how many are queued by team, and the first ``size`` of all in order; one query."""
-    counts, first, unfinished = read_tables(*_first(size).of(teams=list(teams)), jobs.unfinished_part(teams))
+    counts, first, unfinished = read_tables(*_first(size, teams), jobs.unfinished_part(teams))
     queued = [one for one in of_rows(first, unfinished) if one.is_queued]
     counted = Counter(dict(counts))
     counted.update(one.team for one in queued if one.is_job)
     return counted, queued[:size]
 
 
-@cache
-def _first(size: int) -> QueryTemplate:
+def _first(size: int, teams: Collection[int]) -> tuple[Columns, Columns]:
     rank = Case(*(When(priority=name, then=-value) for name, value in PRIORITIES.items()), output_field=IntegerField())
-
-    def parts(teams: Any) -> list[Columns]:
-        queued, columns = _allocations(AnyOf("project__team_id", teams), (Phase.QUEUED,))[0]
-        by_team = queued.values("project__team_id").annotate(number=Count("pk"))
-        return [
-            Columns(by_team, ("project__team_id", "number")),
-            Columns(queued.annotate(rank=rank).order_by("rank", "created_at", "pk")[:size], columns),
-        ]
-
-    return QueryTemplate(parts, teams=list[int])
+    queued, columns = _allocations(Q(project__team__in=teams), (Phase.QUEUED,))
+    by_team = queued.values("project__team_id").annotate(number=Count("pk"))
+    return (
+        Columns(by_team, ("project__team_id", "number")),
+        Columns(queued.annotate(rank=rank).order_by("rank", "created_at", "pk")[:size], columns),
+    )
 
 
 def parts(teams: Collection[int]) -> tuple[Part, Part]:
     """Return what to read for ``of_rows``: all items of the teams' queues that are queued or have quota."""
-    return _OF_TEAMS.of(teams=list(teams))[0], jobs.unfinished_part(teams)
+    rows = _allocations(Q(project__team__in=teams), (Phase.QUEUED, *RESERVING))
+    return rows, jobs.unfinished_part(teams)
 
 
 def queued_parts_beside(projects: Collection[int]) -> tuple[Part, Part]:
     """Return what to read for ``of_rows``: allocations that are queued in the queues of these projects' teams, and
     Jobs.
     """
-    return _QUEUED_BESIDE.of(projects=list(projects))[0], jobs.unfinished_part_beside(projects)
+    of_projects = Project.objects.filter(pk__in=projects).order_by().values("team")
+    rows = _allocations(Q(project__team__in=of_projects), (Phase.QUEUED,))
+    return rows, jobs.unfinished_part_beside(projects)
 
 
-def _allocations(in_queues: AnyOf | Q, phases: Collection[Phase]) -> list[Columns]:
+def _allocations(in_queues: Q, phases: Collection[Phase]) -> Columns:
     rows = Allocation.objects.filter(in_queues, phase__in=phases, ended_at=None)
     columns = (
         *("pk", "name", "priority", "created_at", "phase", "count"),
         *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
         *(f"claim__{path}" for path in SLICES_PATHS),
     )
-    return [Columns(rows.order_by(), columns)]
-
-
-def _beside(projects: Any) -> Q:
-    return Q(project__team__in=Project.objects.filter(AnyOf("id", projects)).order_by().values("team"))
-
-
-_OF_TEAMS = QueryTemplate(
-    lambda teams: _allocations(AnyOf("project__team_id", teams), (Phase.QUEUED, *RESERVING)), teams=list[int]
-)
-_QUEUED_BESIDE = QueryTemplate(lambda projects: _allocations(_beside(projects), (Phase.QUEUED,)), projects=list[int])
+    return Columns(rows.order_by(), columns)
 
 
 def of_rows(allocations: Iterable[Sequence[Any]], unfinished: Iterable[Sequence[Any]]) -> list[QueueItem]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from allocations.domain.observed_facts import cluster_queue_facts
 from allocations.models import MirrorObject
 from portal.clusters.models import Cluster
-from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Batch, Rows
 from portal.tenants import access
 from portal.tenants.models import User
@@ -43,14 +42,9 @@ def objects(user: User) -> list[KueueObject]:
     return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 
 
-_MIRRORED = QueryTemplate(
-    lambda cluster: [Rows(MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS))], cluster=str
-)
-
-
 def _compared(cluster: str) -> Iterator[KueueObject]:
     batch = Batch()
-    mirrored = batch.add(*_MIRRORED.of(cluster=cluster))
+    mirrored = batch.add(Rows(MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)))
     wanted = selectors.manifests(cluster, batch=batch)
     rows: dict[tuple[str, str], MirrorObject] = {(row.kind, row.name): row for row in mirrored()}
     for desired in wanted:

@@ -7,7 +7,6 @@ priority and then by age; so does one queue while Kueue is unavailable. Of a lon
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,8 +18,7 @@ from allocations.models import Allocation, MirrorObject
 from allocations.queues import entries as queue_entries
 from allocations.queues.entries import Entry, QueueItem
 from allocations.queues.jobs import Job
-from portal.core.query_templates import without_parameters
-from portal.core.reading import Batch, Columns, Compiled, read_tables
+from portal.core.reading import Batch, Columns, read_tables
 from portal.tenants.models import Department, Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors
@@ -170,13 +168,12 @@ def _entries_ahead(queued: Sequence[QueueItem], start: int, size: int) -> list[E
     return found
 
 
-@cache
-def _tree_parts() -> tuple[Compiled, Compiled, Compiled]:
+def _tree_parts() -> tuple[Columns, Columns, Columns]:
     """Return what to read for ``_others_waiting``: departments with those above them, teams, and ClusterQueues."""
     return (
-        without_parameters(Columns(Department.objects.order_by(), ("pk", "parent_id"))),
-        without_parameters(Columns(Team.objects.order_by(), ("slug", "department_id"))),
-        without_parameters(Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending"))),
+        Columns(Department.objects.order_by(), ("pk", "parent_id")),
+        Columns(Team.objects.order_by(), ("slug", "department_id")),
+        Columns(MirrorObject.objects.filter(kind="ClusterQueue"), ("name", "facts__pending")),
     )
 
 

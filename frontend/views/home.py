@@ -20,7 +20,6 @@ from frontend.presenters.audit import lines
 from frontend.presenters.contacts import who_to_ask
 from frontend.presenters.home import health, leads, operators
 from frontend.presenters.offerings import headroom
-from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Rows, digest_of, read_tables
 from portal.http import own_writes
 from portal.tenants import audit_log, invitations
@@ -30,7 +29,6 @@ from quotas.costs.calendar import Calendar
 
 MAX_ROWS = 100
 LATEST_ENTRIES = 10
-_MEMBERSHIPS = QueryTemplate(lambda user: [Rows(Membership.objects.filter(user=user).select_related("team"))], user=int)
 
 
 class Reader:
@@ -40,9 +38,8 @@ class Reader:
         self.user = user
         self.memberships: list[Membership]
         self.invitations: list[Invitation]
-        self.memberships, self.invitations = read_tables(
-            *_MEMBERSHIPS.of(user=user.pk), invitations.received_part(user)
-        )
+        memberships = Membership.objects.filter(user=user).select_related("team")
+        self.memberships, self.invitations = read_tables(Rows(memberships), invitations.received_part(user))
 
     @property
     def teams(self) -> list[Team]:

@@ -32,8 +32,7 @@ from frontend.presenters.offerings import choices
 from frontend.presenters.presets import filled_forms
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
-from portal.core.query_templates import without_parameters
-from portal.core.reading import Compiled, Rows, read_tables
+from portal.core.reading import Rows, read_tables
 from portal.http import own_writes
 from portal.tenants import access
 from portal.tenants.access import Permissions
@@ -245,17 +244,6 @@ class InitialData(NamedTuple):
     presets: list[Preset]
 
 
-_LAST = access.PersonQueryTemplate(
-    lambda user, person: [Rows(selectors.visible(user).filter(requested_by=person, project__archived_at=None)[:1])],
-    person=int,
-)
-
-
-@cache
-def _presets() -> Compiled:
-    return without_parameters(Rows(catalog.presets()))
-
-
 def _initial_data(request: PageRequest) -> InitialData:
     """Return what the form begins with, read once for a page; one query."""
     if not hasattr(request, "initial_data"):
@@ -263,8 +251,8 @@ def _initial_data(request: PageRequest) -> InitialData:
         projects, roles, last, presets = read_tables(
             access.projects_in_use(user),
             access.roles_in_teams(user),
-            *_LAST.of(user, person=user.pk),
-            _presets(),
+            Rows(selectors.visible(user).filter(requested_by=user, project__archived_at=None)[:1]),
+            Rows(catalog.presets()),
         )
         permissions = Permissions(user, dict(roles))
         may_request = [one for one in projects if permissions.can("allocation.request", one.team_id)]

@@ -206,12 +206,9 @@ def visible_teams(user: Person) -> QuerySet[Team]:
     return Team.objects.all() if sees_all(user) else Team.objects.filter(pk__in=_own_teams(user))
 
 
-_OWN_TEAMS = QueryTemplate(lambda user: [Rows(Team.objects.filter(memberships__user=user))], user=int)
-
-
 def own_teams(user: User) -> list[Team]:
     """Return the teams that `user` is in, by slug; one query."""
-    return read_tables(*_OWN_TEAMS.of(user=user.pk))[0]
+    return list(Team.objects.filter(memberships__user=user))
 
 
 def visible_departments(user: Person) -> QuerySet[Department]:
@@ -289,10 +286,6 @@ class PersonQueryTemplate:
 
 
 _NAMED = PersonQueryTemplate(lambda user, slug: [Rows(visible_projects(user).filter(slug=slug).order_by())], slug=str)
-_SLUGS = PersonQueryTemplate(lambda user: [Columns(visible_projects(user).order_by("slug"), ("slug",))])
-_IN_USE = PersonQueryTemplate(
-    lambda user: [Rows(_of_teams(visible_projects(user).filter(archived_at=None)).only("slug", *OF_A_TEAM))]
-)
 
 
 def project_named(user: Person, slug: str) -> Part:
@@ -304,14 +297,14 @@ def project_named(user: Person, slug: str) -> Part:
 
 def project_slugs(user: Person) -> Part:
     """Return what to read for the slugs of the projects whose things `user` may read, sorted."""
-    return _SLUGS.of(user)[0]
+    return Columns(visible_projects(user).order_by("slug"), ("slug",))
 
 
 def projects_in_use(user: Person) -> Part:
     """Return what to read of the projects whose things `user` may read and that are not archived, by slug: their slug
     and team. Who sees all sees hundreds.
     """
-    return _IN_USE.of(user)[0]
+    return Rows(_of_teams(visible_projects(user).filter(archived_at=None)).only("slug", *OF_A_TEAM))
 
 
 def no_project(slug: str) -> NotVisible:

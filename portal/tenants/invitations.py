@@ -4,7 +4,7 @@ Nobody is looked up when an invitation is created, so neither the answer nor its
 in with the username, or has the e-mail address, finds it and accepts or declines.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -13,7 +13,6 @@ from django.db.models import Q, QuerySet
 from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible, Refused
-from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Part, Rows
 from portal.tenants import access, members
 from portal.tenants.models import Invitation, Membership, Role, Team, User
@@ -77,29 +76,17 @@ def pending(user: User) -> QuerySet[Invitation]:
 
 def received(user: User) -> QuerySet[Invitation]:
     """Return the unanswered invitations of `user`."""
-    return _received(user.username, user.email, clock.now())
-
-
-def received_part(user: User) -> Part:
-    """Return what to read of the unanswered invitations of `user`, for callers that read them with other tables."""
-    if not user.email:
-        return _BY_NAME.of(name=user.username, now=clock.now())[0]
-    return _BY_NAME_OR_EMAIL.of(name=user.username, email=user.email, now=clock.now())[0]
-
-
-def _received(name: str, email: str, now: datetime) -> QuerySet[Invitation]:
-    own_invitations = Q(invitee=name)
-    if email:
-        own_invitations |= Q(invitee__iexact=email)
-    return Invitation.objects.filter(own_invitations, expires_at__gt=now).select_related(
+    own_invitations = Q(invitee=user.username)
+    if user.email:
+        own_invitations |= Q(invitee__iexact=user.email)
+    return Invitation.objects.filter(own_invitations, expires_at__gt=clock.now()).select_related(
         "team__department", "invited_by"
     )
 
 
-_BY_NAME = QueryTemplate(lambda name, now: [Rows(_received(name, "", now))], name=str, now=datetime)
-_BY_NAME_OR_EMAIL = QueryTemplate(
-    lambda name, email, now: [Rows(_received(name, email, now))], name=str, email=str, now=datetime
-)
+def received_part(user: User) -> Part:
+    """Return what to read of the unanswered invitations of `user`, for callers that read them with other tables."""
+    return Rows(received(user))
 
 
 def accept(user: User, id_: int) -> Membership:

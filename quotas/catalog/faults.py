@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Value
 
-from portal.core.query_templates import without_parameters
-from portal.core.reading import Columns, Compiled, Rows, read_tables
+from portal.core.reading import Columns, Rows, read_tables
 from quotas.catalog.models import Device, Flavor, Node
 
 UNUSABLE = Q(flavor=None) | Q(ready=False) | Q(tainted=False) | ~Q(problem="")
@@ -49,7 +47,15 @@ def proposed_flavors() -> QuerySet[Flavor]:
 
 def current(size: int) -> Faults:
     """Return the first ``size`` of each; one query."""
-    nodes, node_count, devices, device_count, proposed, proposed_count = read_tables(*_parts(size))
+    found = unusable_nodes(), unhealthy_devices(), proposed_flavors()
+    nodes, node_count, devices, device_count, proposed, proposed_count = read_tables(
+        Rows(found[0][:size]),
+        _count(found[0]),
+        Rows(found[1][:size]),
+        _count(found[1]),
+        Columns(found[2][:size], ("pk", "name", "node_count")),
+        _count(Flavor.objects.filter(accepted=False)),
+    )
     return Faults(
         nodes=nodes,
         node_count=_number(node_count),
@@ -57,19 +63,6 @@ def current(size: int) -> Faults:
         device_count=_number(device_count),
         proposed=[(pk, name, count) for pk, name, count in proposed],
         proposed_count=_number(proposed_count),
-    )
-
-
-@cache
-def _parts(size: int) -> tuple[Compiled, ...]:
-    nodes, devices, proposed = unusable_nodes(), unhealthy_devices(), proposed_flavors()
-    return (
-        without_parameters(Rows(nodes[:size])),
-        without_parameters(_count(nodes)),
-        without_parameters(Rows(devices[:size])),
-        without_parameters(_count(devices)),
-        without_parameters(Columns(proposed[:size], ("pk", "name", "node_count"))),
-        without_parameters(_count(Flavor.objects.filter(accepted=False))),
     )
 
 

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from django.db.models import QuerySet
 
 from portal.core.errors import NotVisible
-from portal.core.query_templates import QueryTemplate, without_parameters
+from portal.core.query_templates import without_parameters
 from portal.core.reading import Batch, Columns, Compiled, Rows, read_tables, relate
 from portal.tenants import access
 from portal.tenants.models import Department, Team, User
@@ -173,9 +173,8 @@ def policies() -> dict[str, Policy]:
     return _by_name(*read_tables(_policies()))
 
 
-@cache
-def _policies() -> Compiled:
-    return without_parameters(Rows(QueuePolicy.objects.select_related("department", "team")))
+def _policies() -> Rows:
+    return Rows(QueuePolicy.objects.select_related("department", "team"))
 
 
 def _by_name(rows: Iterable[QueuePolicy]) -> dict[str, Policy]:
@@ -202,9 +201,6 @@ def _accepted(cluster: str) -> list[Rows]:
     return [Rows(pools(cluster).filter(flavor__accepted=True)), Rows(Flavor.objects.filter(cluster=cluster))]
 
 
-_ACCEPTED = QueryTemplate(_accepted, cluster=str)
-
-
 def manifests(
     cluster: str, agreed: QuotaSnapshot | None = None, batch: Batch | None = None
 ) -> list[projection.Manifest]:
@@ -215,7 +211,7 @@ def manifests(
     0.19.2: admitted leases drop out of its sum, which over-commits).
     """
     batch = batch or Batch()
-    accepted, flavors, found = (batch.add(part) for part in (*_ACCEPTED.of(cluster=cluster), _policies()))
+    accepted, flavors, found = (batch.add(part) for part in (*_accepted(cluster), _policies()))
     agreed = agreed or read_quotas(batch)()
     competing = _by_name(found())
     shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted()]
