@@ -49,12 +49,13 @@ def output_of(cls: Any, name: str = "") -> type[serializers.Serializer]:
 def document(value: Any) -> dict[str, Any]:
     """Return a dataclass instance as it is answered: its fields in order, and those of the objects in it."""
     found: dict[str, Any] = {}
-    for name, render in _renders(type(value)):
+    cls: Any = type(value)
+    for name, render in _renders(cls):
         shown = getattr(value, name)
         if render is None or shown is None:
             found[name] = shown
-        elif render is INLINE:
-            found.update((each, getattr(shown, each)) for each in plain_names(type(shown)))
+        elif isinstance(render, tuple):
+            found.update((each, getattr(shown, each)) for each in render)
         else:
             found[name] = render(shown)
     return found
@@ -76,14 +77,18 @@ def plain_names(cls: Any) -> tuple[str, ...]:
 
 @cache
 def _renders(cls: Any) -> tuple[tuple[str, Any], ...]:
-    """Return each field with what renders its value; None if it is answered as it is."""
-    return tuple((each.name, INLINE if INLINE in each.extras else _render(each.type)) for each in fields_of(cls))
+    """Return each field with what renders its value: None if it is answered as it is, the names of its fields if they
+    are inline.
+    """
+    return tuple(
+        (each.name, plain_names(each.type) if INLINE in each.extras else _render(each.type)) for each in fields_of(cls)
+    )
 
 
 def _render(type_: Any) -> Callable[[Any], Any] | None:
-    if is_dataclass(type_):
+    if _is_object(type_):
         return document
-    return documents if _is_sequence(type_) and is_dataclass(get_args(type_)[0]) else None
+    return documents if _is_sequence(type_) and _is_object(get_args(type_)[0]) else None
 
 
 def _fields(cls: Any) -> Iterator[tuple[str, serializers.Field]]:
@@ -112,17 +117,21 @@ def _field(field: SpecField, **described: Any) -> serializers.Field:
 def _of_type(type_: Any, options: dict[str, Any], choices: Sequence[Any] = ()) -> serializers.Field:
     if choices or get_origin(type_) is Literal:
         return serializers.ChoiceField(choices or get_args(type_), **options)
-    if is_dataclass(type_):
+    if _is_object(type_):
         return output_of(type_)(**options)
     if get_origin(type_) is Mapping:
         of = get_args(type_)[1]
         return JsonObject(**options) if of is Any else serializers.DictField(child=_of_type(of, {}), **options)
     if _is_sequence(type_):
         of = get_args(type_)[0]
-        if is_dataclass(of):
+        if _is_object(of):
             return output_of(of)(many=True, **options)
         return serializers.ListField(child=_of_type(of, {}), **options)
     return FIELDS[type_](**options)
+
+
+def _is_object(type_: Any) -> bool:
+    return is_dataclass(type_)
 
 
 def _is_sequence(type_: Any) -> bool:
