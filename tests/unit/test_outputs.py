@@ -108,7 +108,7 @@ def test_words_are_those_of_the_type():
 
 
 def test_choices_are_those_of_the_type():
-    fields = output_of(Bicycle)().fields
+    fields: Any = output_of(Bicycle)().fields
     assert list(fields["kind"].choices) == ["city", "race"]
     assert list(fields["colour"].choices) == ["red", "blue"]
 
