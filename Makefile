@@ -8,7 +8,7 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix bench
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix schema bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -21,6 +21,7 @@ help:
 	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/evidence/access.md"
+	@echo "make schema       writes tests/api/schema.json, the REST schema without words, whose difference is what clients will notice"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
 	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"
 	@echo "make screenshots  takes the pictures of the docs again, with Chromium, of a demo with a simulated past"
@@ -97,6 +98,9 @@ screenshots: setup
 
 matrix: setup
 	WRITE_MATRIX=1 $(PYTHON) -m pytest tests/api/test_matrix.py -q
+
+schema: setup
+	WRITE_SCHEMA=1 $(PYTHON) -m pytest tests/api/test_schema_as_before.py -q
 
 faults: setup
 	$(PYTHON) -m tests.stack tests/faults

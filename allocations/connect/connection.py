@@ -5,6 +5,7 @@ The kubeconfig has a token of the person, valid for an hour at most; each call c
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 from allocations.cluster import credentials, names
 from allocations.cluster.client import connect as cluster_client
@@ -45,14 +46,14 @@ class Label:
 
 @dataclass(frozen=True)
 class Connection:
-    """The data to connect to an allocation. ``kubectl`` are shell lines; ``kubeconfig`` and those in YAML are files."""
+    """The data to connect to an allocation. ``kubeconfig`` and those in YAML are files."""
 
     label: Label
     pod_yaml: str
     job_yaml: str
     pytorch_yaml: str
     deployment_yaml: str
-    kubectl: str
+    kubectl: Annotated[str, "Shell lines."]
     kubeconfig: str
     expires_at: datetime
 

@@ -34,13 +34,16 @@ class FieldInfo:
 
 @dataclass(frozen=True)
 class SpecField:
-    """A field of a dataclass. ``type`` is without None; ``default`` is MISSING if a value is required."""
+    """A field of a dataclass. ``type`` is without None; ``default`` is MISSING if a value is required. ``extras`` are
+    what else its ``Annotated`` type has.
+    """
 
     name: str
     type: Any
     is_optional: bool
     default: Any
     info: FieldInfo
+    extras: tuple[Any, ...] = ()
 
     @property
     def is_required(self) -> bool:
@@ -48,7 +51,7 @@ class SpecField:
 
 
 def fields_of(cls: Any) -> tuple[SpecField, ...]:
-    """Return the fields of a dataclass in order, with the ``FieldInfo`` in their ``Annotated`` types."""
+    """Return the fields of a dataclass in order, with the ``FieldInfo``, or its help, in their ``Annotated`` types."""
     return _fields_of(cls)
 
 
@@ -59,14 +62,15 @@ def _fields_of(cls: Any) -> tuple[SpecField, ...]:
 
 
 def _field(name: str, hint: Any, default: Any) -> SpecField:
-    info = FieldInfo()
+    extras: list[Any] = []
     if get_origin(hint) is Annotated:
         hint, *extras = get_args(hint)
-        info = next((extra for extra in extras if isinstance(extra, FieldInfo)), info)
+    infos = (FieldInfo(extra) if isinstance(extra, str) else extra for extra in extras)
+    info = next((extra for extra in infos if isinstance(extra, FieldInfo)), FieldInfo())
     options = get_args(hint)
     is_optional = NoneType in options
     type_ = next(option for option in options if option is not NoneType) if is_optional else hint
-    return SpecField(name, type_, is_optional, default, info)
+    return SpecField(name, type_, is_optional, default, info, tuple(extras))
 
 
 def to_json(value: Any) -> Any:

@@ -9,6 +9,7 @@ from allocations.domain.admission import ALLOCATION_LIMITS
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.isolation import Isolation
 from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, rules
+from allocations.requests.advice import WarningReason
 from allocations.requests.alternatives import Alternative, AlternativesQuery
 from allocations.requests.decision import Decision, decide, validate
 from portal.tenants.models import User
@@ -19,7 +20,7 @@ from quotas.costs import selectors as costs
 class PreviewWarning:
     """A warning about an accepted request. ``alternative`` is a better request, or None."""
 
-    reason: str
+    reason: WarningReason
     detail: str
     hint: str
     alternative: Alternative | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -95,7 +95,7 @@ def warnings(row: Allocation, found: Isolation) -> list[advice.ChoiceWarning]:
     return advice.warnings(row.offering.key, *found, row.count, hours, row.purpose)
 
 
-def reservation(row: Allocation) -> str:
+def reservation(row: Allocation) -> Literal["device", "count"]:
     """Return what the hold reserves: its devices (``device``), or a count on the flavor (``count``)."""
     return "device" if CAPABILITIES[row.offering.flavor.path].names_devices else "count"
 

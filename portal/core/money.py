@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
+from typing import Annotated
 
 MONEY_PLACES = 4
 HOURS_PLACES = 6
 Exact = int | Fraction | Decimal
+DECIMAL = object()
+DecimalString = Annotated[str, DECIMAL]
+"""A decimal number as text, which keeps all digits: ``-2.0500``."""
 
 
 def hours(seconds: Exact) -> Fraction:

@@ -8,7 +8,7 @@ from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from allocations.projects.archive import ArchivePreview
 from allocations.queues import entries
-from portal.api.views.projects import ends_document
+from portal.api.views.projects import ends_of
 from portal.core.reading import read_tables
 from portal.tenants.models import PlatformRole
 from quotas.catalog.models import Pool
@@ -62,4 +62,4 @@ def test_the_preview_of_a_limit_tells_two(row, team):
 def test_what_archiving_would_end_tells_two(row, project):
     assert TWO in render_to_string("frontend/allocation_list.html", {"rows": [row]})
     ends = ArchivePreview((row,), (), None, 0, "EUR", deletes_namespace=True)
-    assert [one["slices"] for one in ends_document(project, ends)["allocations"]] == [2]
+    assert [one.slices for one in ends_of(project, ends).allocations] == [2]

@@ -1,99 +1,112 @@
 """The preview of a request in REST answers (docs/reference/api.md)."""
 
-from typing import Any
-
-from rest_framework import serializers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
 
 from allocations.capacity.node_shares import of_request
+from allocations.domain.documents import FieldInfo
 from allocations.domain.isolation import LEVELS
-from allocations.requests.preview import Preview
-from portal.api.schemas.allocation_output import PlannedOut, WarningOut, hours, isolation, manifest
+from allocations.requests.advice import WarningReason
+from allocations.requests.preview import Preview, PreviewWarning
+from portal.api.schemas.allocation_output import PlannedOut, hours, planned
 from portal.api.schemas.cost_output import amount
-from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
-from portal.api.schemas.spec_fields import output_of
+from portal.api.schemas.outputs import output_of
 from portal.core.errors import Violation
+from portal.core.money import DecimalString
 
-ViolationOut = output_of(Violation)
-
-
-class AlternativeOut(serializers.Serializer):
-    offering = serializers.CharField()
-    count = serializers.IntegerField()
-    hours = DecimalText(help_text="Decimal.")
-    starts_at = serializers.DateTimeField(allow_null=True)
-    price = DecimalText(allow_null=True, help_text="Decimal, in total.")
-    fits = serializers.ChoiceField(["now", "queue", "never"])
+FITS = FieldInfo(choices=("now", "queue", "never"))
 
 
-class WarningPreviewedOut(WarningOut):
-    alternative = AlternativeOut(allow_null=True, help_text="An offering that suits it better.")
+@dataclass(frozen=True)
+class AlternativeOut:
+    """What ``Alternative.document`` returns."""
+
+    offering: str
+    count: int
+    hours: Annotated[DecimalString, "Decimal."]
+    starts_at: datetime | None
+    price: Annotated[DecimalString | None, "Decimal, in total."]
+    fits: Annotated[str, FITS]
 
 
-class PriceQuotedOut(serializers.Serializer):
-    per_hour = DecimalText(allow_null=True, help_text="Decimal; null without a price.")
-    total = DecimalText(allow_null=True, help_text="Decimal; null without a price.")
-    currency = serializers.CharField()
+@dataclass(frozen=True)
+class WarningPreviewedOut:
+    reason: WarningReason
+    detail: str
+    hint: str
+    alternative: Annotated[
+        Mapping[str, Any] | None, "An offering that suits it better.", partial(output_of(AlternativeOut))
+    ]
 
 
-class WaitOut(serializers.Serializer):
-    p50_s = serializers.IntegerField(allow_null=True)
-    p90_s = serializers.IntegerField(allow_null=True)
+@dataclass(frozen=True)
+class PriceQuotedOut:
+    per_hour: Annotated[DecimalString | None, "Decimal; null without a price."]
+    total: Annotated[DecimalString | None, "Decimal; null without a price."]
+    currency: str
 
 
-class PreviewOut(serializers.Serializer):
-    fits = serializers.ChoiceField(["now", "queue", "never"])
-    reasons = ViolationOut(many=True)
-    alternatives = AlternativeOut(many=True)
-    warnings = WarningPreviewedOut(many=True, help_text="Choices that are accepted but probably unintended.")
-    isolation = serializers.ChoiceField(LEVELS)
-    isolation_note = serializers.CharField()
-    node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that come with all slices.")
-    matching_devices = serializers.ListField(
-        child=serializers.IntegerField(),
-        help_text="Of a custom claim: the devices that meet each request or alternative, in order, in use or not.",
+@dataclass(frozen=True)
+class WaitOut:
+    p50_s: int | None = None
+    p90_s: int | None = None
+
+
+@dataclass(frozen=True)
+class PreviewOut:
+    fits: Annotated[str, FITS]
+    reasons: Sequence[Violation]
+    alternatives: Annotated[Sequence[Mapping[str, Any]], partial(output_of(AlternativeOut), many=True)]
+    warnings: Annotated[Sequence[WarningPreviewedOut], "Choices that are accepted but probably unintended."]
+    isolation: Annotated[str, FieldInfo(choices=LEVELS)]
+    isolation_note: str
+    node_share: Annotated[NodeShareOut | None, "CPU, memory and pods of its node that come with all slices."]
+    matching_devices: Annotated[
+        Sequence[int],
+        "Of a custom claim: the devices that meet each request or alternative, in order, in use or not.",
+    ]
+    price: PriceQuotedOut
+    wait: WaitOut
+    manifests: Sequence[PlannedOut]
+    starts_at: datetime | None
+    expected_start: Annotated[
+        datetime | None,
+        "When the slices are expected to be held: now, at starts_at, or once the ends of allocations release enough, "
+        "as they are now; null if never or unknown.",
+    ]
+    hours: Annotated[DecimalString | None, "Decimal: time held, or null if an end date was requested."]
+    ends_at: Annotated[datetime | None, "The requested end date; with hours null until held."]
+    give_up_at: Annotated[datetime, "When it would end if it were not held by then."]
+
+
+NO_ESTIMATE = WaitOut()
+
+
+def preview(seen: Preview, objects: Sequence[Mapping[str, Any]]) -> PreviewOut:
+    return PreviewOut(
+        fits=seen.fits,
+        reasons=seen.violations,
+        alternatives=[alternative.document() for alternative in seen.alternatives],
+        warnings=[_warning(warned) for warned in seen.warnings],
+        isolation=seen.isolation.level,
+        isolation_note=seen.isolation.note,
+        node_share=node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
+        matching_devices=seen.prepared_claim.matches() if seen.prepared_claim else [],
+        price=PriceQuotedOut(amount(seen.price_per_hour), amount(seen.price_total), seen.currency),
+        wait=NO_ESTIMATE,
+        manifests=[planned(content) for content in objects],
+        starts_at=seen.period.starts_at,
+        expected_start=seen.expected_start,
+        hours=hours(seen.period.hours),
+        ends_at=seen.period.ends_at,
+        give_up_at=seen.period.give_up_at,
     )
-    price = PriceQuotedOut()
-    wait = WaitOut()
-    manifests = PlannedOut(many=True)
-    starts_at = serializers.DateTimeField(allow_null=True)
-    expected_start = serializers.DateTimeField(
-        allow_null=True,
-        help_text="When the slices are expected to be held: now, at starts_at, or once the ends of allocations release "
-        "enough, as they are now; null if never or unknown.",
-    )
-    hours = DecimalText(allow_null=True, help_text="Decimal: time held, or null if an end date was requested.")
-    ends_at = serializers.DateTimeField(
-        allow_null=True, help_text="The requested end date; with hours null until held."
-    )
-    give_up_at = serializers.DateTimeField(help_text="When it would end if it were not held by then.")
 
 
-NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}
-
-
-def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "fits": seen.fits,
-        "reasons": [vars(violation) for violation in seen.violations],
-        "alternatives": [alternative.document() for alternative in seen.alternatives],
-        "warnings": [
-            {**vars(warned), "alternative": warned.alternative.document() if warned.alternative else None}
-            for warned in seen.warnings
-        ],
-        **isolation(seen.isolation),
-        "node_share": node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
-        "matching_devices": seen.prepared_claim.matches() if seen.prepared_claim else [],
-        "price": {
-            "per_hour": amount(seen.price_per_hour),
-            "total": amount(seen.price_total),
-            "currency": seen.currency,
-        },
-        "wait": NO_ESTIMATE,
-        "manifests": [manifest(content) for content in planned],
-        "starts_at": seen.period.starts_at,
-        "expected_start": seen.expected_start,
-        "hours": hours(seen.period.hours),
-        "ends_at": seen.period.ends_at,
-        "give_up_at": seen.period.give_up_at,
-    }
+def _warning(warned: PreviewWarning) -> WarningPreviewedOut:
+    alternative = warned.alternative.document() if warned.alternative else None
+    return WarningPreviewedOut(warned.reason, warned.detail, warned.hint, alternative)

@@ -8,9 +8,10 @@ from rest_framework.serializers import Serializer
 from allocations.cluster.errors import ClusterStoreFull
 from portal.api.http import problems
 from portal.api.http.etag import PreconditionFailed, PreconditionRequired
-from portal.api.schemas.preview_output import AlternativeOut, ViolationOut
+from portal.api.schemas.outputs import output_of
+from portal.api.schemas.preview_output import AlternativeOut
 from portal.core import errors
-from portal.core.errors import Problem
+from portal.core.errors import Problem, Violation
 from portal.http.idempotency import KeyReused
 
 Schema = dict[str, Any]
@@ -73,12 +74,12 @@ class ProblemType(NamedTuple):
         if self.kind is errors.Refused:
             members["dimensions"] = {
                 "type": "array",
-                "items": reference(ViolationOut),
+                "items": reference(output_of(Violation)),
                 "description": "All limits that the request exceeds.",
             }
             members["alternatives"] = {
                 "type": "array",
-                "items": reference(AlternativeOut),
+                "items": reference(output_of(AlternativeOut)),
                 "description": "Requests that would be accepted.",
             }
         required = list(members)

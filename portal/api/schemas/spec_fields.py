@@ -1,11 +1,10 @@
-"""Serializers derived from the fields of an AllocationSpec (``allocations.domain``)."""
+"""Bodies derived from the fields of an AllocationSpec (``allocations.domain``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
-from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_origin
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -16,11 +15,9 @@ from allocations.domain.documents import FieldInfo, SpecField, fields_of
 from allocations.requests.period import MAX_DURATION
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Table, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
-from portal.api.schemas.decimal_text import DecimalText
 
 MAX_HOURS = MAX_DURATION.days * 24
 MIN_HOURS = Decimal("0.000001")
-SCALARS = (str, int, bool)
 
 
 def hours_field(*, required: bool, help_text: str = "") -> Amount:
@@ -90,36 +87,3 @@ def _one_of(choices: Sequence[str]) -> type[Text]:
 def _like(info: FieldInfo) -> type[Text]:
     """Return the class of a text field whose pattern is described; it may be empty."""
     return extend_schema_field({"type": "string", "pattern": f"^({info.pattern})?$"})(type("Like", (Text,), {}))
-
-
-@cache
-def output_of(cls: Any) -> type[serializers.Serializer]:
-    """Return the serializer that describes a dataclass in an answer."""
-    return type(f"{cls.__name__}Out", (serializers.Serializer,), output_fields(cls, with_help=True))
-
-
-def output_fields(cls: Any, *, with_help: bool = False) -> dict[str, serializers.Field]:
-    """Return the plain fields of a dataclass: text, numbers, flags, times, hours and tables of text."""
-    return {each.name: _output(each, with_help=with_help) for each in fields_of(cls) if is_plain(each)}
-
-
-def is_plain(field: SpecField) -> bool:
-    return field.type in (*SCALARS, datetime, Decimal) or get_origin(field.type) in (Literal, Mapping)
-
-
-def _output(field: SpecField, *, with_help: bool) -> serializers.Field:
-    options: dict[str, Any] = {"allow_null": True} if field.is_optional else {}
-    if with_help and field.info.help:
-        options["help_text"] = field.info.help
-    choices = get_args(field.type) if get_origin(field.type) is Literal else field.info.choices
-    if choices:
-        return serializers.ChoiceField(choices, **options)
-    if get_origin(field.type) is Mapping:
-        return serializers.DictField(child=serializers.CharField(), **options)
-    kinds: dict[Any, type[serializers.Field]] = {
-        int: serializers.IntegerField,
-        bool: serializers.BooleanField,
-        datetime: serializers.DateTimeField,
-        Decimal: DecimalText,
-    }
-    return kinds.get(field.type, serializers.CharField)(**options)

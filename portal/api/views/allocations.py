@@ -10,6 +10,7 @@ from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations.connect.connection import Connection
 from allocations.connect.connection import connect as connect_to
 from allocations.models import Allocation
 from allocations.queues.queue import read_positions
@@ -27,6 +28,7 @@ from portal.api.schemas import allocation_output as out
 from portal.api.schemas import bulk_release as bulk
 from portal.api.schemas.allocation_input import AllocationBody, EmptyBody, ExtendRequest, ReleaseRequest, to_request
 from portal.api.schemas.bulk_release import BulkRelease
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import VIOLATIONS, refusals
 from portal.core.errors import Invalid
 from portal.core.reading import Batch
@@ -60,7 +62,7 @@ FILTERS = [
 @extend_schema(
     request=AllocationBody,
     responses={
-        200: preview_output.PreviewOut,
+        200: output_of(preview_output.PreviewOut),
         **refusals("not_found", "time_invalid", "count_invalid", "never_fits", "wrong_phase"),
     },
 )
@@ -68,8 +70,8 @@ FILTERS = [
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
     seen = preview_request(current_user(request), to_request(read(AllocationBody, request)))
-    planned = [content for content, _ in selectors.manifests(services.draft(seen))]
-    return Response(preview_output.preview(seen, planned))
+    objects = [content for content, _ in selectors.manifests(services.draft(seen))]
+    return Response(document(preview_output.preview(seen, objects)))
 
 
 @extend_schema(
@@ -78,14 +80,14 @@ def preview(request: Request) -> Response:
     parameters=[KEY],
     request=AllocationBody,
     responses={
-        201: out.AllocationOut,
+        201: output_of(out.AllocationOut),
         **refusals("not_found", "time_invalid", *VIOLATIONS, "name_taken", "wrong_phase"),
     },
 )
 @extend_schema(
     methods=["GET"],
     parameters=[*FILTERS, etag.IF_NONE_MATCH],
-    responses={200: page_schema(out.AllocationOut), 304: etag.UNCHANGED},
+    responses={200: page_schema(output_of(out.AllocationOut)), 304: etag.UNCHANGED},
 )
 @api_view(["GET", "POST"])
 @idempotent(AllocationBody, allocation_input.meaning)
@@ -97,28 +99,28 @@ def allocations(request: Request) -> Response:
     return Response(out.listed(row), status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
 
-@extend_schema(parameters=[ID], responses=out.AllocationOut)
+@extend_schema(parameters=[ID], responses=output_of(out.AllocationOut))
 @api_view(["GET"])
 def allocation(request: Request, id_: str) -> Response:
     """Return one allocation with its queue position, devices, cost to date and objects."""
     return Response(out.one(selectors.get(current_user(request), id_)))
 
 
-@extend_schema(parameters=[ID], responses=page_schema(out.EventOut))
+@extend_schema(parameters=[ID], responses=page_schema(output_of(out.EventOut)))
 @api_view(["GET"])
 def events(request: Request, id_: str) -> Response:
     """List the events of an allocation, oldest first, each with the object that is its evidence."""
     return page(request, selectors.timeline(selectors.get(current_user(request), id_)), out.events, "id")
 
 
-@extend_schema(parameters=[ID], responses=out.ManifestsOut)
+@extend_schema(parameters=[ID], responses=output_of(out.ManifestsOut))
 @api_view(["GET"])
 def manifests(request: Request, id_: str) -> Response:
     """List the objects of the allocation in the cluster, as the portal applies them."""
-    return Response({"results": out.manifests(selectors.get(current_user(request), id_))})
+    return Response(document(out.manifests(selectors.get(current_user(request), id_))))
 
 
-@extend_schema(parameters=[ID], responses={200: out.ConnectionOut, **refusals("wrong_phase")})
+@extend_schema(parameters=[ID], responses={200: output_of(Connection), **refusals("wrong_phase")})
 @api_view(["GET"])
 @permission_classes([RequestScope])
 def connect(request: Request, id_: str) -> Response:
@@ -127,10 +129,10 @@ def connect(request: Request, id_: str) -> Response:
     """
     row = selectors.get(current_user(request), id_)
     given = connect_to(current_user(request), row, until=token_expires_at(request))
-    return Response(out.connection(given), headers={"Cache-Control": "no-store"})
+    return Response(document(given), headers={"Cache-Control": "no-store"})
 
 
-@extend_schema(parameters=[ID], request=ReleaseRequest, responses=out.AllocationOut)
+@extend_schema(parameters=[ID], request=ReleaseRequest, responses=output_of(out.AllocationOut))
 @api_view(["POST"])
 @releases
 def release(request: Request, id_: str) -> Response:
@@ -145,7 +147,7 @@ def release(request: Request, id_: str) -> Response:
 @extend_schema(
     parameters=[ID, KEY],
     request=ExtendRequest,
-    responses={200: out.AllocationOut, **refusals("time_invalid", "wrong_phase")},
+    responses={200: output_of(out.AllocationOut), **refusals("time_invalid", "wrong_phase")},
 )
 @api_view(["POST"])
 @idempotent(ExtendRequest)
@@ -156,7 +158,11 @@ def extend(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(parameters=[ID], request=EmptyBody, responses={200: out.AllocationOut, **refusals("wrong_phase")})
+@extend_schema(
+    parameters=[ID],
+    request=EmptyBody,
+    responses={200: output_of(out.AllocationOut), **refusals("wrong_phase")},
+)
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
     """Queue an allocation again that needs attention, since its start failed three times."""

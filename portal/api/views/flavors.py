@@ -17,6 +17,7 @@ from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Boolean, Integer, Quantity, Text
 from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.outputs import document_or_none, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
 from portal.core.quotation import named
@@ -70,13 +71,13 @@ class FlavorOut(serializers.ModelSerializer):
     def get_gpu_memory(self, flavor: Flavor) -> str | None:
         return None if flavor.gpu_memory_mib is None else quantities.memory_text(flavor.gpu_memory_mib)
 
-    @extend_schema_field(NodeShareOut(allow_null=True))
+    @extend_schema_field(output_of(NodeShareOut)(allow_null=True))
     def get_node_share(self, flavor: Flavor) -> dict[str, Any] | None:
-        return node_share(flavor.per_gpu)
+        return document_or_none(node_share(flavor.per_gpu))
 
-    @extend_schema_field(NodeShareOut(allow_null=True))
+    @extend_schema_field(output_of(NodeShareOut)(allow_null=True))
     def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
-        return node_share(flavor.most_per_gpu)
+        return document_or_none(node_share(flavor.most_per_gpu))
 
     @extend_schema_field(serializers.ChoiceField(STATES))
     def get_state(self, flavor: Flavor) -> str:

@@ -23,6 +23,7 @@ from portal.api.schemas import label_filter
 from portal.api.schemas.allocation_output import QueuePositionOut
 from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, cost_to_date
 from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import output_of
 from portal.core import clock, money
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -57,7 +58,7 @@ class JobOut(serializers.Serializer):
     reason = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; may be empty.")
-    queue = QueuePositionOut(allow_null=True)
+    queue = output_of(QueuePositionOut)(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
     requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
     pods = JobPodsOut(allow_null=True, help_text="Null after an upgrade until its Workload is observed again.")

@@ -1,7 +1,11 @@
 """The catalog: offerings, their free capacity, and what the caller's team can get."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -12,80 +16,80 @@ from rest_framework.response import Response
 from allocations.capacity import device_inventory
 from allocations.capacity.fleet import Fleet, fleet
 from allocations.capacity.headroom import Availability, TeamHeadroom
+from allocations.capacity.snapshot import Capacity
+from allocations.domain.documents import FieldInfo
 from allocations.domain.isolation import LEVELS
 from allocations.requests import forecast, isolation
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import first_page, page_schema, read_page
 from portal.api.http.strict import query_flag, query_value, query_values
-from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.outputs import documents, output_of
 from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
 from portal.api.schemas.problem_output import refusals
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible
-from portal.core.money import text
+from portal.core.money import DecimalString, text
 from portal.http import own_writes
 from portal.tenants import access
 from portal.tenants.models import Team
 from quotas.catalog import selectors as catalog
-from quotas.catalog.models import Kind, Offering, Path, Sharing
+from quotas.catalog.models import Flavor, Kind, Offering, Path, Sharing
 
 
-class FlavorBriefOut(serializers.Serializer):
-    name = serializers.CharField()
-    product = serializers.CharField()
-    architecture = serializers.CharField()
-    memory_mib = serializers.IntegerField()
-    compute_capability = serializers.CharField()
-    path = serializers.ChoiceField(Path.choices)
+@dataclass(frozen=True)
+class FlavorBriefOut:
+    name: str
+    product: str
+    architecture: str
+    memory_mib: int
+    compute_capability: str
+    path: Annotated[str, partial(serializers.ChoiceField, Path.choices)]
 
 
-class CapacityOut(serializers.Serializer):
-    total = serializers.IntegerField()
-    held = serializers.IntegerField()
-    free = serializers.IntegerField()
+@dataclass(frozen=True)
+class ReleaseOut:
+    at: datetime
+    allocation: Annotated[UUID | None, "The allocation that ends; null if you may not see it."]
 
 
-class ReleaseOut(serializers.Serializer):
-    at = serializers.DateTimeField()
-    allocation = serializers.UUIDField(
-        allow_null=True, help_text="The allocation that ends; null if you may not see it."
-    )
+@dataclass(frozen=True)
+class MineOut:
+    limit: Annotated[int, "The guaranteed quota of the teams."]
+    used: int
+    can_get_now: int
+    can_borrow: Annotated[int, "The part of can_get_now that is borrowed from other teams."]
+    max_quota: Annotated[int, "Quota and all that could ever be borrowed."]
+    after: Annotated[ReleaseOut | None, "If none is available now: the next known end that frees one."]
 
 
-class MineOut(serializers.Serializer):
-    limit = serializers.IntegerField(help_text="The guaranteed quota of the teams.")
-    used = serializers.IntegerField()
-    can_get_now = serializers.IntegerField()
-    can_borrow = serializers.IntegerField(help_text="The part of can_get_now that is borrowed from other teams.")
-    max_quota = serializers.IntegerField(help_text="Quota and all that could ever be borrowed.")
-    after = ReleaseOut(allow_null=True, help_text="If none is available now: the next known end that frees one.")
-
-
-class OfferingOut(serializers.Serializer):
-    id = serializers.CharField()
-    cluster = serializers.CharField()
-    flavor = FlavorBriefOut()
-    kind = serializers.ChoiceField(Kind.choices)
-    profile = serializers.CharField(help_text="Empty except for MIG.")
-    isolation = serializers.ChoiceField(LEVELS, help_text="none: shared, not isolated.")
-    isolation_note = serializers.CharField(help_text="Why it is none; otherwise empty.")
-    sharing = serializers.ChoiceField(Sharing.values, allow_blank=True, help_text="Empty where nothing is shared.")
-    replicas = serializers.IntegerField(help_text="How many slices share one GPU or MIG instance.")
-    one_at_a_time = serializers.BooleanField(help_text="A request gets one: the device plugin refuses more at once.")
-    memory_mib = serializers.IntegerField(help_text="Of one slice; for a shared slice, of what all share. 0: unknown.")
-    gpu_share = serializers.CharField(help_text="The fraction of a GPU's price that one slice costs, e.g. 1/7.")
-    node_share = NodeShareOut(
-        allow_null=True,
-        help_text="CPU, memory and pods of its node that come with one slice; null until nodes report it, and for a "
-        "custom claim, where they depend on its devices.",
-    )
-    price_per_hour = DecimalText(allow_null=True, help_text="Decimal, of one slice; null without a price.")
-    currency = serializers.CharField()
-    capacity = CapacityOut()
-    mine = MineOut()
-    wait = WaitOut()
+@dataclass(frozen=True)
+class OfferingOut:
+    id: str
+    cluster: str
+    flavor: FlavorBriefOut
+    kind: Annotated[str, partial(serializers.ChoiceField, Kind.choices)]
+    profile: Annotated[str, "Empty except for MIG."]
+    isolation: Annotated[str, FieldInfo("none: shared, not isolated.", choices=LEVELS)]
+    isolation_note: Annotated[str, "Why it is none; otherwise empty."]
+    sharing: Annotated[
+        str, "Empty where nothing is shared.", partial(serializers.ChoiceField, Sharing.values, allow_blank=True)
+    ]
+    replicas: Annotated[int, "How many slices share one GPU or MIG instance."]
+    one_at_a_time: Annotated[bool, "A request gets one: the device plugin refuses more at once."]
+    memory_mib: Annotated[int, "Of one slice; for a shared slice, of what all share. 0: unknown."]
+    gpu_share: Annotated[str, "The fraction of a GPU's price that one slice costs, e.g. 1/7."]
+    node_share: Annotated[
+        NodeShareOut | None,
+        "CPU, memory and pods of its node that come with one slice; null until nodes report it, and for a custom "
+        "claim, where they depend on its devices.",
+    ]
+    price_per_hour: Annotated[DecimalString | None, "Decimal, of one slice; null without a price."]
+    currency: str
+    capacity: Capacity
+    mine: MineOut
+    wait: WaitOut
 
 
 @extend_schema(
@@ -94,7 +98,7 @@ class OfferingOut(serializers.Serializer):
         OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
         OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what is available now."),
     ],
-    responses={200: page_schema(OfferingOut), **refusals("not_found")},
+    responses={200: page_schema(output_of(OfferingOut)), **refusals("not_found")},
 )
 @api_view(["GET"])
 def offerings(request: Request) -> Response:
@@ -123,7 +127,7 @@ def offerings(request: Request) -> Response:
     shown = first_page(request, [o for o in offered.index.listed() if o.key in by_key], "key")
     if shown is None:
         shown = read_page(request, Offering.objects.filter(key__in=by_key).only("key"), "key")
-    return shown.response(_render([by_key[o.key] for o in shown.rows], availability, teams, offered))
+    return shown.response(documents(_render([by_key[o.key] for o in shown.rows], availability, teams, offered)))
 
 
 class AttributeInfoOut(serializers.Serializer):
@@ -172,7 +176,7 @@ def _earliest_fit(
     offering: Offering,
     headroom: TeamHeadroom,
     releases: Sequence[forecast.ExpectedRelease],
-) -> dict[str, Any] | None:
+) -> ReleaseOut | None:
     """Return the first release after which one of the teams can get a slice. The allocation is named only if it belongs
     to these teams.
     """
@@ -183,46 +187,48 @@ def _earliest_fit(
     if not found:
         return None
     first = min(found, key=lambda release: release.at)
-    return {"at": first.at, "allocation": first.id if first.team in teams else None}
+    return ReleaseOut(first.at, first.id if first.team in teams else None)
 
 
-def _render(
-    rows: list[Offering], availability: Availability, teams: list[Team], offered: Fleet
-) -> list[dict[str, Any]]:
+def _render(rows: list[Offering], availability: Availability, teams: list[Team], offered: Fleet) -> list[OfferingOut]:
     prices, currency = offered.prices, offered.currency
     headrooms = {row.key: _headroom(availability, teams, row) for row in rows}
     is_awaited = bool(teams) and any(not headroom.can_get_now for headroom in headrooms.values())
     releases = forecast.expected_releases(clock.now(), availability.index) if is_awaited else []
     return [
-        {
-            "id": row.key,
-            "cluster": row.flavor.cluster_id,
-            "flavor": {
-                "name": row.flavor.name,
-                "product": row.flavor.product,
-                "architecture": row.flavor.architecture,
-                "memory_mib": row.flavor.memory_mib,
-                "compute_capability": row.flavor.compute_capability,
-                "path": row.flavor.path,
-            },
-            "kind": row.kind,
-            "profile": row.profile,
-            "isolation": row.isolation,
-            "isolation_note": isolation.slice_isolation(row).note,
-            "sharing": row.sharing,
-            "replicas": row.replicas,
-            "one_at_a_time": row.one_at_a_time,
-            "memory_mib": row.memory_mib,
-            "gpu_share": str(row.gpu_share),
-            "node_share": None if row.kind == Kind.CLAIM else node_share(row.node_share),
-            "price_per_hour": text(prices[row.key]) if row.key in prices else None,
-            "currency": currency,
-            "capacity": vars(offered.capacity(row)),
-            "mine": {
+        OfferingOut(
+            id=row.key,
+            cluster=row.flavor.cluster_id,
+            flavor=_flavor(row.flavor),
+            kind=row.kind,
+            profile=row.profile,
+            isolation=row.isolation,
+            isolation_note=isolation.slice_isolation(row).note,
+            sharing=row.sharing,
+            replicas=row.replicas,
+            one_at_a_time=row.one_at_a_time,
+            memory_mib=row.memory_mib,
+            gpu_share=str(row.gpu_share),
+            node_share=None if row.kind == Kind.CLAIM else node_share(row.node_share),
+            price_per_hour=text(prices[row.key]) if row.key in prices else None,
+            currency=currency,
+            capacity=offered.capacity(row),
+            mine=MineOut(
                 **vars(headrooms[row.key]),
-                "after": _earliest_fit(availability, teams, row, headrooms[row.key], releases),
-            },
-            "wait": NO_ESTIMATE,
-        }
+                after=_earliest_fit(availability, teams, row, headrooms[row.key], releases),
+            ),
+            wait=NO_ESTIMATE,
+        )
         for row in rows
     ]
+
+
+def _flavor(row: Flavor) -> FlavorBriefOut:
+    return FlavorBriefOut(
+        name=row.name,
+        product=row.product,
+        architecture=row.architecture,
+        memory_mib=row.memory_mib,
+        compute_capability=row.compute_capability,
+        path=row.path,
+    )

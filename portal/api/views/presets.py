@@ -1,11 +1,11 @@
 """Presets: requests that operators offer under a name."""
 
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,9 +20,10 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, query_value, read
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
+from portal.core.money import DecimalString
 from portal.core.quotation import named
 from portal.http import own_writes
 from portal.tenants import access
@@ -31,14 +32,15 @@ from quotas.catalog import services
 from quotas.catalog.models import Offering, Preset
 
 
-class PresetOut(serializers.Serializer):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    offering = serializers.CharField(help_text="With count and hours, the body of POST /allocations.")
-    count = serializers.IntegerField()
-    hours = DecimalText(help_text="Decimal.")
-    position = serializers.IntegerField(help_text="Those with a lower number come first.")
-    hidden = serializers.BooleanField(help_text="Not in the list.")
+@dataclass(frozen=True)
+class PresetOut:
+    id: int
+    name: str
+    count: int
+    position: Annotated[int, "Those with a lower number come first."]
+    hidden: Annotated[bool, "Not in the list."]
+    offering: Annotated[str, "With count and hours, the body of POST /allocations."]
+    hours: Annotated[DecimalString, "Decimal."]
 
 
 class NewPreset(Body):
@@ -53,7 +55,7 @@ class NewPreset(Body):
 class PresetChange(Update):
     """A preset as GET gives it, or a part of it."""
 
-    shown = PresetOut
+    shown = output_of(PresetOut)
     name = Text(required=False, max_length=40)
     offering = Text(required=False, max_length=127)
     count = Integer(required=False, min_value=1, max_value=MAX_SLICES)
@@ -69,14 +71,14 @@ class PresetChange(Update):
             "project", OpenApiTypes.STR, description="Only what its team has quota for, with healthy devices."
         )
     ],
-    responses={200: page_schema(PresetOut), **refusals("not_found")},
+    responses={200: page_schema(output_of(PresetOut)), **refusals("not_found")},
 )
 @extend_schema(
     methods=["POST"],
     summary="Create a preset",
     parameters=[KEY],
     request=NewPreset,
-    responses={201: PresetOut, **refusals("name_taken", "count_invalid", "time_invalid")},
+    responses={201: output_of(PresetOut), **refusals("name_taken", "count_invalid", "time_invalid")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -100,8 +102,12 @@ def presets(request: Request) -> Response:
     return page(request, rows, lambda found: [_document(row) for row in found], "position", "name")
 
 
-@extend_schema(methods=["GET"], responses=PresetOut)
-@described("Change a preset", PresetChange, {200: PresetOut, **refusals("name_taken", "count_invalid", "time_invalid")})
+@extend_schema(methods=["GET"], responses=output_of(PresetOut))
+@described(
+    "Change a preset",
+    PresetChange,
+    {200: output_of(PresetOut), **refusals("name_taken", "count_invalid", "time_invalid")},
+)
 @api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def preset(request: Request, preset_id: int) -> Response:
@@ -140,11 +146,17 @@ def _out(row: Preset, status: int = 200) -> Response:
 
 
 def _document(row: Preset) -> dict[str, Any]:
-    return {
-        **{name: getattr(row, name) for name in ("id", "name", "count", "position", "hidden")},
-        "offering": row.offering.key,
-        "hours": _hours(row),
-    }
+    return document(
+        PresetOut(
+            id=row.pk,
+            name=row.name,
+            count=row.count,
+            position=row.position,
+            hidden=row.hidden,
+            offering=row.offering.key,
+            hours=_hours(row),
+        )
+    )
 
 
 def _hours(row: Preset) -> str:

@@ -1,7 +1,12 @@
 """Projects: operators create, adopt, move, guard and archive them; leads rename them."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -23,10 +28,11 @@ from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
 from portal.api.schemas.allocation_input import EmptyBody
 from portal.api.schemas.cost_output import amount
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import SLUG_HELP, TEAM
 from portal.core.errors import Invalid
+from portal.core.money import DecimalString
 from portal.core.quotation import named
 from portal.tenants import access, structure
 from portal.tenants import object_limits as limits
@@ -40,7 +46,6 @@ OBJECT_LIMITS = "Kind → number of objects; a kind left out stays as it is, nul
 CONFIG_SIZE = (
     f"How large a ConfigMap or Secret may be, in KiB: 1 to {limits.CONFIG_KIB_MAX}, {limits.CONFIG_KIB} by default."
 )
-NAMESPACE_ENDS = DELETED, KEPT = "deleted", "kept"
 ADMIN_ACCESS = "Whether operators' claims there may look at devices that others hold."
 
 
@@ -123,40 +128,43 @@ class NewGuard(Body):
     guard = Choice(Guard.choices, help_text="audit warns, enforce refuses.")
 
 
-class EndingOut(serializers.Serializer):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    offering = serializers.CharField()
-    slices = serializers.IntegerField(help_text="Of a custom claim its devices.")
-    requested_by = serializers.CharField()
+@dataclass(frozen=True)
+class EndingOut:
+    id: UUID
+    name: str
+    offering: str
+    slices: Annotated[int, "Of a custom claim its devices."]
+    requested_by: str
 
 
-class EndsOut(serializers.Serializer):
-    project = serializers.CharField()
-    archived_at = serializers.DateTimeField(allow_null=True)
-    allocations = EndingOut(many=True)
-    jobs = serializers.ListField(child=serializers.CharField(), help_text="Tenants' own queued Jobs.")
-    cost_per_hour = DecimalText(
-        allow_null=True, help_text="Decimal: what the held allocations cost now; null if none of them has a price."
-    )
-    unpriced_allocations = serializers.IntegerField(help_text="Held allocations without a price.")
-    currency = serializers.CharField()
-    namespace = serializers.ChoiceField(NAMESPACE_ENDS, help_text="kept if it was adopted.")
-    remaining = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="What still keeps the namespace of an archived project, as Kubernetes reports it.",
-    )
-    hint = serializers.CharField(help_text="How to free that namespace; empty if nothing keeps it.")
+@dataclass(frozen=True)
+class EndsOut:
+    project: str
+    archived_at: datetime | None
+    allocations: Sequence[EndingOut]
+    jobs: Annotated[Sequence[str], "Tenants' own queued Jobs."]
+    cost_per_hour: Annotated[
+        DecimalString | None, "Decimal: what the held allocations cost now; null if none of them has a price."
+    ]
+    unpriced_allocations: Annotated[int, "Held allocations without a price."]
+    currency: str
+    namespace: Annotated[Literal["deleted", "kept"], "kept if it was adopted."]
+    remaining: Annotated[
+        Sequence[str], "What still keeps the namespace of an archived project, as Kubernetes reports it."
+    ]
+    hint: Annotated[str, "How to free that namespace; empty if nothing keeps it."]
 
 
-class UngatedOut(serializers.Serializer):
-    pod = serializers.CharField(source="name")
-    why = serializers.CharField()
+@dataclass(frozen=True)
+class UngatedOut:
+    pod: str
+    why: str
 
 
-class GuardOut(serializers.Serializer):
-    guard = serializers.ChoiceField(Guard.choices)
-    would_refuse = UngatedOut(many=True)
+@dataclass(frozen=True)
+class GuardOut:
+    guard: Annotated[str, partial(serializers.ChoiceField, Guard.choices)]
+    would_refuse: Sequence[UngatedOut]
 
 
 def _meaning(values: dict[str, Any]) -> dict[str, Any]:
@@ -225,7 +233,7 @@ def move(request: Request, slug: str) -> Response:
     return _out(row)
 
 
-@extend_schema(request=Archive, responses=EndsOut)
+@extend_schema(request=Archive, responses=output_of(EndsOut))
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def archive(request: Request, slug: str) -> Response:
@@ -238,7 +246,7 @@ def archive(request: Request, slug: str) -> Response:
     ends = project_archive.preview(current_user(request), row)
     if not is_dry:
         project_archive.archive(current_user(request), row)
-    return Response(EndsOut(ends_document(row, ends)).data)
+    return Response(document(ends_of(row, ends)))
 
 
 @extend_schema(request=EmptyBody, responses={200: ProjectOut, **refusals("wrong_phase")})
@@ -251,12 +259,12 @@ def unarchive(request: Request, slug: str) -> Response:
     return _out(row)
 
 
-@extend_schema(methods=["GET"], responses=GuardOut)
+@extend_schema(methods=["GET"], responses=output_of(GuardOut))
 @extend_schema(
     methods=["POST"],
     summary="Set the guard's mode",
     request=NewGuard,
-    responses={200: GuardOut, **refusals("wrong_phase")},
+    responses={200: output_of(GuardOut), **refusals("wrong_phase")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -267,7 +275,7 @@ def guard(request: Request, slug: str) -> Response:
         if request.method == "POST":
             structure.set_guard(current_user(request), row, read(NewGuard, request)["guard"])
         waiting = project_adopt.refused_pods(current_user(request), row)
-    return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
+    return Response(document(GuardOut(row.guard, [UngatedOut(pod.name, pod.why) for pod in waiting])))
 
 
 def _team(user: User, slug: str) -> Team:
@@ -279,30 +287,24 @@ def _team(user: User, slug: str) -> Team:
     return found
 
 
-def ends_document(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
+def ends_of(row: Project, ends: project_archive.ArchivePreview) -> EndsOut:
     """Return what archiving the project ends, or would end."""
     remaining = project_archive.remaining([row]).get(row.slug, [])
-    return {
-        "project": row.slug,
-        "archived_at": row.archived_at,
-        "allocations": [
-            {
-                "id": str(found.pk),
-                "name": found.name,
-                "offering": found.offering.key,
-                "slices": found.slices,
-                "requested_by": found.requested_by.username,
-            }
+    return EndsOut(
+        project=row.slug,
+        archived_at=row.archived_at,
+        allocations=[
+            EndingOut(found.pk, found.name, found.offering.key, found.slices, found.requested_by.username)
             for found in ends.allocations
         ],
-        "jobs": ends.jobs,
-        "cost_per_hour": amount(ends.per_hour),
-        "unpriced_allocations": ends.unpriced,
-        "currency": ends.currency,
-        "namespace": DELETED if ends.deletes_namespace else KEPT,
-        "remaining": remaining,
-        "hint": f"Remove the finalizers of what remains: {project_archive.removal_command(row)}" if remaining else "",
-    }
+        jobs=ends.jobs,
+        cost_per_hour=amount(ends.per_hour),
+        unpriced_allocations=ends.unpriced,
+        currency=ends.currency,
+        namespace="deleted" if ends.deletes_namespace else "kept",
+        remaining=remaining,
+        hint=f"Remove the finalizers of what remains: {project_archive.removal_command(row)}" if remaining else "",
+    )
 
 
 def _version(row: Project) -> str:

@@ -1,10 +1,12 @@
 """Saved views of costs: own ones, and those of teams."""
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers, status
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,19 +15,21 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Body, Text, query_values, read
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.tenants import access
 from quotas.costs import saved_views as services
 from quotas.costs.models import SavedView
 
 
-class SavedViewOut(serializers.Serializer):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    query = serializers.CharField(help_text="Of /costs, and of the page of costs.")
-    owner = serializers.CharField()
-    team = serializers.CharField(allow_null=True, help_text="null: only its owner sees it.")
-    created_at = serializers.DateTimeField()
+@dataclass(frozen=True)
+class SavedViewOut:
+    id: int
+    name: str
+    query: Annotated[str, "Of /costs, and of the page of costs."]
+    owner: str
+    team: Annotated[str | None, "null: only its owner sees it."]
+    created_at: datetime
 
 
 class NewSavedView(Body):
@@ -37,14 +41,16 @@ class NewSavedView(Body):
 
 
 @extend_schema(
-    methods=["GET"], parameters=[OpenApiParameter("team", OpenApiTypes.STR)], responses=page_schema(SavedViewOut)
+    methods=["GET"],
+    parameters=[OpenApiParameter("team", OpenApiTypes.STR)],
+    responses=page_schema(output_of(SavedViewOut)),
 )
 @extend_schema(
     methods=["POST"],
     summary="Save a view of costs",
     parameters=[KEY],
     request=NewSavedView,
-    responses={201: SavedViewOut, **refusals("name_taken", "not_found")},
+    responses={201: output_of(SavedViewOut), **refusals("name_taken", "not_found")},
 )
 @api_view(["GET", "POST"])
 @idempotent(NewSavedView)
@@ -64,7 +70,7 @@ def saved_views(request: Request) -> Response:
     return Response(_document(row), status=status.HTTP_201_CREATED)
 
 
-@extend_schema(methods=["GET"], responses=SavedViewOut)
+@extend_schema(methods=["GET"], responses=output_of(SavedViewOut))
 @extend_schema(methods=["DELETE"], summary="Delete a saved view", responses={204: None})
 @api_view(["GET", "DELETE"])
 def saved_view(request: Request, view_id: int) -> Response:
@@ -78,11 +84,13 @@ def saved_view(request: Request, view_id: int) -> Response:
 
 
 def _document(row: SavedView) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "name": row.name,
-        "query": row.query,
-        "owner": row.owner.username,
-        "team": row.team.slug if row.team else None,
-        "created_at": row.created_at,
-    }
+    return document(
+        SavedViewOut(
+            id=row.pk,
+            name=row.name,
+            query=row.query,
+            owner=row.owner.username,
+            team=row.team.slug if row.team else None,
+            created_at=row.created_at,
+        )
+    )
