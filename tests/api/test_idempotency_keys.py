@@ -11,7 +11,6 @@ from drf_spectacular.generators import SchemaGenerator
 from allocations.models import Allocation
 from portal.core.locks import lock_id
 from portal.core.models import IdempotentReply
-from portal.http.idempotency import digest_of
 from portal.tenants import members
 from portal.tenants.actors import SYSTEM
 from tests.support.people import client, person
@@ -217,9 +216,3 @@ def test_a_project_with_another_limit_is_another_request(written, api):
     operator = client(person(platform_role="operator"))
     post(operator, PROJECT, "/api/v1/projects")
     assert post(operator, {**PROJECT, **written}, "/api/v1/projects").json()["reason"] == "key_reused"
-
-
-def test_an_answer_that_was_stored_by_the_body_as_sent_is_still_given(api):
-    post(api, MINIMAL)
-    IdempotentReply.objects.update(body_digest=digest_of(MINIMAL), headers={})
-    assert post(api, MINIMAL)["Idempotent-Replayed"] == "true"
