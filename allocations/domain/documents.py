@@ -4,7 +4,7 @@ A class with its own ``to_json`` and ``from_json`` is converted by them.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
@@ -34,8 +34,8 @@ class FieldInfo:
 
 @dataclass(frozen=True)
 class SpecField:
-    """A field of a dataclass. ``type`` is without None; ``default`` is MISSING if a value is required. ``extras`` are
-    what else its ``Annotated`` type has.
+    """A field of a dataclass or NamedTuple. ``type`` is without None; ``default`` is MISSING if a value is required.
+    ``extras`` are what else its ``Annotated`` types have.
     """
 
     name: str
@@ -51,26 +51,34 @@ class SpecField:
 
 
 def fields_of(cls: Any) -> tuple[SpecField, ...]:
-    """Return the fields of a dataclass in order, with the ``FieldInfo``, or its help, in their ``Annotated`` types."""
+    """Return the fields of a dataclass or NamedTuple in order, with the ``FieldInfo``, or its help, in their
+    ``Annotated`` types.
+    """
     return _fields_of(cls)
 
 
 @cache
 def _fields_of(cls: Any) -> tuple[SpecField, ...]:
     hints = get_type_hints(cls, include_extras=True)
-    return tuple(_field(each.name, hints[each.name], each.default) for each in fields(cls))
+    if is_dataclass(cls):
+        return tuple(_field(each.name, hints[each.name], each.default) for each in fields(cls))
+    return tuple(_field(name, hints[name], cls._field_defaults.get(name, MISSING)) for name in cls._fields)
 
 
 def _field(name: str, hint: Any, default: Any) -> SpecField:
-    extras: list[Any] = []
-    if get_origin(hint) is Annotated:
-        hint, *extras = get_args(hint)
+    type_, *extras = _unwrapped(hint)
+    options = get_args(type_)
+    if is_optional := NoneType in options:
+        type_, *inner = _unwrapped(next(option for option in options if option is not NoneType))
+        extras += inner
     infos = (FieldInfo(extra) if isinstance(extra, str) else extra for extra in extras)
     info = next((extra for extra in infos if isinstance(extra, FieldInfo)), FieldInfo())
-    options = get_args(hint)
-    is_optional = NoneType in options
-    type_ = next(option for option in options if option is not NoneType) if is_optional else hint
     return SpecField(name, type_, is_optional, default, info, tuple(extras))
+
+
+def _unwrapped(hint: Any) -> tuple[Any, ...]:
+    """Return the type, and what else its ``Annotated`` type has."""
+    return get_args(hint) if get_origin(hint) is Annotated else (hint,)
 
 
 def to_json(value: Any) -> Any:

@@ -1,18 +1,16 @@
 """Exact amounts: Fractions inside, decimal strings outside, rounded once at the end."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
-from typing import Annotated
+from typing import Annotated, Any
 
 MONEY_PLACES = 4
 HOURS_PLACES = 6
 Exact = int | Fraction | Decimal
-DECIMAL = object()
-DecimalString = Annotated[str, DECIMAL]
-"""A decimal number as text, which keeps all digits: ``-2.0500``."""
 
 
 def hours(seconds: Exact) -> Fraction:
@@ -30,6 +28,25 @@ def text(amount: Exact, places: int = MONEY_PLACES) -> str:
 def hours_text(amount: Exact) -> str:
     """Return hours as a decimal string; `0` if there are none, so that it differs from a few seconds."""
     return text(amount, HOURS_PLACES) if amount else "0"
+
+
+def plain(amount: Decimal) -> str:
+    """Return a decimal string without zeros at its end, and without an exponent: ``1.5``, ``100``."""
+    return f"{amount.normalize():f}"
+
+
+@dataclass(frozen=True)
+class Written:
+    """How an answer writes a number: as a decimal string, which keeps all digits."""
+
+    text: Callable[[Any], str]
+
+
+DecimalString = Annotated[str, Written(str)]
+Money = Annotated[Fraction, Written(text)]
+Hours = Annotated[Fraction, Written(lambda amount: text(amount, HOURS_PLACES))]
+HoursOrZero = Annotated[Fraction, Written(hours_text)]
+PlainDecimal = Annotated[Decimal, Written(plain)]
 
 
 def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) -> list[Decimal]:

@@ -47,10 +47,10 @@ class Page(Serializer):
     previous = URLField(allow_null=True)
 
 
-def page_schema(row: type[Serializer]) -> Page:
-    """Return the schema of a page of `row`."""
-    name = row.__name__.removesuffix("Out")
-    found: type[Page] = type(f"{name}Page", (Page,), {"results": row(many=True)})
+def page_schema(row: type[Serializer], *beside: type[Serializer], name: str = "") -> Page:
+    """Return the schema of a page of `row`, with the members of others beside its rows."""
+    name = name or f"{row.__name__.removesuffix('Out')}Page"
+    found: type[Page] = type(name, (Page, *beside), {"results": row(many=True)})
     return found()
 
 

@@ -17,13 +17,14 @@ from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Boolean, Integer, Quantity, Text
 from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
-from portal.api.schemas.outputs import document_or_none, output_of
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
 from quotas.catalog import quantities, services
 from quotas.catalog.models import Flavor, Offering
+from quotas.catalog.node_shares import NodeShare
 
 MAX_DEADLINE_S = 86_400
 STATES = ["proposed", "offered", "hidden"]
@@ -73,15 +74,20 @@ class FlavorOut(serializers.ModelSerializer):
 
     @extend_schema_field(output_of(NodeShareOut)(allow_null=True))
     def get_node_share(self, flavor: Flavor) -> dict[str, Any] | None:
-        return document_or_none(node_share(flavor.per_gpu))
+        return _share(flavor.per_gpu)
 
     @extend_schema_field(output_of(NodeShareOut)(allow_null=True))
     def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
-        return document_or_none(node_share(flavor.most_per_gpu))
+        return _share(flavor.most_per_gpu)
 
     @extend_schema_field(serializers.ChoiceField(STATES))
     def get_state(self, flavor: Flavor) -> str:
         return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"
+
+
+def _share(share: NodeShare) -> dict[str, Any] | None:
+    found = node_share(share)
+    return document(found) if found else None
 
 
 class FlavorDecision(Update):

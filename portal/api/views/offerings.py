@@ -127,7 +127,8 @@ def offerings(request: Request) -> Response:
     shown = first_page(request, [o for o in offered.index.listed() if o.key in by_key], "key")
     if shown is None:
         shown = read_page(request, Offering.objects.filter(key__in=by_key).only("key"), "key")
-    return shown.response(documents(_render([by_key[o.key] for o in shown.rows], availability, teams, offered)))
+    rendered = _render([by_key[o.key] for o in shown.rows], availability, teams, offered)
+    return shown.response(documents(rendered, OfferingOut))
 
 
 class AttributeInfoOut(serializers.Serializer):
