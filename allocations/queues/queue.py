@@ -7,7 +7,7 @@ priority and then by age; so does one queue while Kueue is unavailable. Of a lon
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from allocations.cluster import pending_workloads
@@ -27,9 +27,9 @@ PAGE_SIZE = 50
 
 
 class QueuePosition(NamedTuple):
-    """A position in a queue, from 1, and the number of entries."""
+    """A position in a queue, and the number of entries."""
 
-    position: int
+    position: Annotated[int, "From 1."]
     of: int
 
 
@@ -59,8 +59,8 @@ class Queue:
 class Load(NamedTuple):
     """Numbers of workloads in a team's ClusterQueue, including tenants' own Jobs."""
 
-    pending: int
-    reserving: int
+    pending: Annotated[int, "Workloads that wait, as Kueue counts them: tenants' own Jobs too."]
+    reserving: Annotated[int, "Workloads with quota reserved."]
     admitted: int
 
 

@@ -5,12 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
+from typing import Annotated
 from uuid import UUID
 
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import money
 from portal.core.errors import NotVisible
+from portal.core.money import DecimalString
 from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Membership, User
@@ -39,6 +42,7 @@ SCOPE: Mapping[str, Callable[[User, str], object]] = {
     "member": _check_member,
 }
 """The keys by which a forecast can be chosen without a filter, and what raises NotVisible for a name."""
+SUM_HELP = "null if it is unknown; `reason` says why."
 NOT_KNOWN_OF_MONTHS = "unknown: bills or fixed costs of the time until now are not known yet"
 
 
@@ -61,6 +65,7 @@ class CostForecast:
 
     window: Window
     as_of: datetime
+    timezone: str
     currency: str
     history_days: int
     rated: RatedUsage
@@ -70,6 +75,7 @@ class CostForecast:
     unknown: str | None
     is_complete: bool
 
+    @cached_property
     def amounts(self) -> "ForecastAmounts":
         """Return the amounts, rounded once. ``total`` is the sum of the parts as they are rounded."""
         posted = month_charges.whole_text(self.rated.cost, self.added.until_now)
@@ -86,15 +92,21 @@ class CostForecast:
 
 @dataclass(frozen=True)
 class ForecastAmounts:
-    """The amounts of a forecast as decimal strings; None is without a price, or unknown."""
+    """The amounts of a forecast; None is without a price, or unknown."""
 
-    posted: str | None
-    committed: str | None
-    shared_cost: str | None
-    expected: str | None = None
-    total: str | None = None
-    low: str | None = None
-    high: str | None = None
+    posted: Annotated[
+        DecimalString | None, "The total of /costs from the start of the window until as_of, or null as there."
+    ]
+    committed: Annotated[
+        DecimalString | None, "What runs now, until its end or that of the window; null if none of it has a price."
+    ]
+    shared_cost: Annotated[
+        DecimalString | None, "Fixed costs of the rest of the window, at the pace of the present month until now."
+    ]
+    expected: Annotated[DecimalString | None, f"New use, beyond what is committed. {SUM_HELP}"] = None
+    total: Annotated[DecimalString | None, f"The sum of the four. {SUM_HELP}"] = None
+    low: Annotated[DecimalString | None, f"By past errors the total is lower in 10 %. {SUM_HELP}"] = None
+    high: Annotated[DecimalString | None, f"By past errors the total is higher in 10 %. {SUM_HELP}"] = None
 
 
 def visible(user: User, question: Question, named: Mapping[str, str]) -> Question:
@@ -140,7 +152,8 @@ def in_window(question: Question) -> CostForecast:
         found, unknown = None, "unknown: nothing that was used has a price"
     elif None in (*added.until_now, added.rest):
         found, unknown = None, NOT_KNOWN_OF_MONTHS
-    return CostForecast(window, now, currency, len(known.days), known.rated, whole, added, found, unknown, is_complete)
+    zone, days = str(question.calendar.zone), len(known.days)
+    return CostForecast(window, now, zone, currency, days, known.rated, whole, added, found, unknown, is_complete)
 
 
 def _added(question: Question) -> AddedCosts:

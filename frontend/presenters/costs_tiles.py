@@ -86,7 +86,7 @@ def forecast_tile(forecast: CostForecast | str) -> Tile:
     """Return the forecast as a figure, or the text that says why there is none."""
     if isinstance(forecast, str):
         return Tile("forecast", "Forecast", "–", "", forecast)
-    amounts, end = forecast.amounts(), time_zone.words(forecast.window.end)
+    amounts, end = forecast.amounts, time_zone.words(forecast.window.end)
     if amounts.total is None or amounts.low is None or amounts.high is None:
         return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
     note = f"Until {end}. {forecast_range(amounts.low, amounts.total, amounts.high, forecast.currency)}."

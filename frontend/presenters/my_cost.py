@@ -128,7 +128,7 @@ class DayCosts:
 
 def month_cost(costs: Costs, forecast: CostForecast, calendar: Calendar) -> MonthCost:
     """Return the month of a forecast, in which ``costs`` are all in one row."""
-    found, unit = forecast.amounts(), forecast.currency
+    found, unit = forecast.amounts, forecast.currency
     shared = costs.rows[0].shared_cost if costs.rows else "0"
     total = _amount(costs.rows[0]) if costs.rows else costs.total
     range_ = ""

@@ -69,13 +69,14 @@ class Holder(NamedTuple):
 @dataclass
 class Asset:
     """The GPU-hours of an asset by category, and what each holder used of it. Of a time before the capacity of its
-    cluster was recorded only what was held is known.
+    cluster was recorded only what was held is known. ``uuid`` is empty until `read_uuids`.
     """
 
     key: AssetKey
     is_capacity_known: bool
     parts: dict[Category, RatedUsage] = field(default_factory=lambda: defaultdict(RatedUsage))
     holders: dict[Holder, RatedUsage] = field(default_factory=lambda: defaultdict(RatedUsage))
+    uuid: str = ""
 
     @property
     def capacity(self) -> Fraction:
@@ -121,15 +122,13 @@ def in_window(user: Person, window: Window, where: Filter, *, by_node: bool, now
     return [found[key] for key in sorted(found)]
 
 
-def uuids(assets: Iterable[Asset]) -> dict[AssetKey, str]:
-    """Return the UUIDs of GPUs, as they were recorded last; one query."""
-    gpus = {(one.key.cluster, one.key.node, one.key.name): one.key for one in assets if one.key.kind is AssetKind.GPU}
+def read_uuids(assets: Iterable[Asset]) -> None:
+    """Set the UUIDs of GPUs, as they were recorded last; one query."""
+    gpus = {(one.key.cluster, one.key.node, one.key.name): one for one in assets if one.key.kind is AssetKind.GPU}
     rows = CapacityInterval.objects.filter(kind=CapacityInterval.Kind.GPU, node__in={node for _, node, _ in gpus})
-    found = {}
     for cluster, node, name, uuid in rows.order_by("start").values_list("cluster", "node", "name", "uuid"):
-        if key := gpus.get((cluster, node, name)):
-            found[key] = uuid
-    return found
+        if asset := gpus.get((cluster, node, name)):
+            asset.uuid = uuid
 
 
 def _rolled_up(edges: Sequence[datetime], now: datetime) -> tuple[list[_Part], list[Rest]]:

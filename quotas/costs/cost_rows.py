@@ -3,11 +3,31 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
+from portal.core.money import DecimalString
 from quotas.costs.fleet_costs import Column
 from quotas.costs.price_variance import CostLine
 from quotas.costs.rating import Window
 from quotas.metering.parts import Category
+
+COST_HELP = "Decimal, without the unpriced GPU-hours; null if those are all there are."
+UNPRICED_HELP = "Decimal: used while no price was in force; 0 if none."
+NOT_HELD_HELP = (
+    'For platform staff, by cluster, flavor and node; "0" for others. null without a price, if the window begins '
+    "before `capacity_recorded_since`, or until the time is rolled up."
+)
+IDLE_COST_HELP = f"{NOT_HELD_HELP} With idle=owner also for members: what is idle of their own teams' quota."
+MONTH_HELP = "null while the costs of the month are not known."
+PREVIOUS_HELP = (
+    "With compare=previous: the same in the window before; zero if there was no such row. Costs are null if that "
+    "window was not recorded from its start on."
+)
+CHANGE_HELP = (
+    "Of the total since the window before; null if either has no price, if the window before was not recorded from its "
+    "start on, and without compare=previous."
+)
+NotHeld = Annotated[DecimalString | None, NOT_HELD_HELP]
 
 
 @dataclass(frozen=True)
@@ -16,13 +36,13 @@ class Past:
     that window was not recorded from its start on.
     """
 
-    gpu_hours: str = "0.000000"
-    unpriced_gpu_hours: str = "0"
-    cost: str | None = "0.0000"
-    total: str | None = "0.0000"
+    gpu_hours: DecimalString = "0.000000"
+    unpriced_gpu_hours: Annotated[DecimalString, UNPRICED_HELP] = "0"
+    cost: Annotated[DecimalString | None, COST_HELP] = "0.0000"
+    total: Annotated[DecimalString | None, COST_HELP] = "0.0000"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CostRow:
     """One group in one window.
 
@@ -37,28 +57,32 @@ class CostRow:
     row is compared with the window before.
     """
 
-    name: str
+    name: Annotated[str, "Values of the keys, joined by /."]
+    properties: Annotated[Mapping[str, str], "Values by key."] = field(default_factory=dict)
     window: Window
-    gpu_hours: str
-    unpriced_gpu_hours: str
-    cost: str | None
-    total: str | None
+    gpu_hours: DecimalString
+    unpriced_gpu_hours: Annotated[DecimalString, UNPRICED_HELP]
+    cost: Annotated[DecimalString | None, COST_HELP]
+    idle_cost: Annotated[DecimalString | None, IDLE_COST_HELP] = "0"
+    stranded_cost: NotHeld = "0"
+    unavailable_cost: NotHeld = "0"
+    unmanaged_cost: NotHeld = "0"
+    variance: Annotated[DecimalString | None, f"{NOT_HELD_HELP} Negative if more is charged than is."] = "0"
+    unpriced_idle_gpu_hours: Annotated[
+        DecimalString | None, "Of these columns, without a price: the costs above are without them."
+    ] = "0"
+    price_variance: Annotated[
+        DecimalString | None, f"{NOT_HELD_HELP} What GPUs cost the platform less their price: negative if below."
+    ] = "0"
+    node_rest: Annotated[DecimalString | None, f"{NOT_HELD_HELP} What nodes cost besides their GPUs."] = "0"
+    idle_adjustment: Annotated[DecimalString | None, f"{NOT_HELD_HELP} Of bills."] = "0"
+    idle_shared_cost: Annotated[DecimalString | None, f"{NOT_HELD_HELP} Of fixed costs."] = "0"
+    adjustment: Annotated[DecimalString | None, f"The part of bills less what was rated. {MONTH_HELP}"] = "0"
+    shared_cost: Annotated[DecimalString | None, f"The part of fixed costs. {MONTH_HELP}"] = "0"
+    total: Annotated[DecimalString | None, f"Of cost, adjustment and shared_cost. {COST_HELP}"]
     currency: str
-    idle_cost: str | None = "0"
-    stranded_cost: str | None = "0"
-    unavailable_cost: str | None = "0"
-    unmanaged_cost: str | None = "0"
-    variance: str | None = "0"
-    unpriced_idle_gpu_hours: str | None = "0"
-    price_variance: str | None = "0"
-    node_rest: str | None = "0"
-    idle_adjustment: str | None = "0"
-    idle_shared_cost: str | None = "0"
-    adjustment: str | None = "0"
-    shared_cost: str | None = "0"
-    properties: Mapping[str, str] = field(default_factory=dict)
-    previous: Past | None = None
-    change: str | None = None
+    previous: Annotated[Past | None, PREVIOUS_HELP] = None
+    change: Annotated[DecimalString | None, CHANGE_HELP] = None
 
 
 COLUMNS: Mapping[Column, str] = {

@@ -17,6 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from io import StringIO
 from math import inf
+from typing import Annotated, Literal
 
 from django.db import transaction
 
@@ -42,15 +43,12 @@ MAX_ROWS, MAX_SOURCE = 5000, 200
 
 @dataclass(frozen=True)
 class ImportedRow:
-    """What became of a line of the table; ``message`` says what is wrong with it, or what it sets.
-
-    ``column`` is the one that is wrong; empty if nothing is, or not a single column.
-    """
+    """What became of a line of the table; ``message`` says what is wrong with it, or what it sets."""
 
     line: int
-    result: str
+    result: Literal["created", "unchanged", "error"]
     message: str
-    column: str = ""
+    column: Annotated[str, "The column that is wrong; empty if no single one is."] = ""
 
 
 @dataclass(frozen=True)

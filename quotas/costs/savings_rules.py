@@ -11,9 +11,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
+from portal.core.money import Hours
 from quotas.costs.calendar import ONE_DAY, Calendar, Weekday
 from quotas.costs.rating import RatedUsage, Window
 from quotas.metering.stranding import StrandedGpu
@@ -33,11 +34,11 @@ class SavingKind(StrEnum):
 
 
 class Layout(NamedTuple):
-    """``gpus`` that are stranded now, on ``gpu_count`` GPUs; ``profile`` is the slice that would fit, "" if none."""
+    """What is stranded now of a flavor and would fit one slice."""
 
-    profile: str
-    gpus: Fraction
-    gpu_count: int
+    profile: Annotated[str, "The slice that would fit if it were offered; empty if none would."]
+    gpus: Annotated[Hours, "Stranded now, as parts of GPUs."]
+    gpu_count: Annotated[int, "The GPUs on which they are."]
 
 
 @dataclass(frozen=True)

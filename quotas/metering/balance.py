@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
+from typing import Annotated
 
 from portal.core import money
 from quotas.catalog import layouts
@@ -38,13 +39,13 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A row that fails a check: an account, or a slot (``name``). ``message`` is a sentence for people."""
+    """A row that fails a check: an account, or a slot. ``message`` is a sentence for people."""
 
     check: Check
     cluster: str
     flavor: str
-    node: str
-    name: str
+    node: Annotated[str, "Empty where GPUs are counted over the nodes of a flavor."]
+    name: Annotated[str, "Of the GPU, the resource, the slot or the Job."]
     expected: str
     found: str
     message: str

@@ -96,7 +96,15 @@ def test_one_row_of_a_list_is_no_range(first, last, words):
 def test_a_trend_of_one_amount_is_no_range(amounts, words):
     starts = [datetime(2026, 11, day, tzinfo=UTC) for day in range(1, len(amounts) + 1)]
     rows = [
-        CostRow("vision", Window(start, start), "1.000000", "0", amount, amount, "EUR")
+        CostRow(
+            name="vision",
+            window=Window(start, start),
+            gpu_hours="1.000000",
+            unpriced_gpu_hours="0",
+            cost=amount,
+            total=amount,
+            currency="EUR",
+        )
         for start, amount in zip(starts, amounts, strict=True)
     ]
     assert trends(rows, starts)["vision"].words == words

@@ -13,7 +13,15 @@ from quotas.costs.cost_rows import CostRow, Costs, Past
 from quotas.costs.rating import Window
 
 WINDOW = Window(datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC))
-ROW = CostRow("vision", WINDOW, "10.000000", "0", "10.0000", "10.0000", "EUR")
+ROW = CostRow(
+    name="vision",
+    window=WINDOW,
+    gpu_hours="10.000000",
+    unpriced_gpu_hours="0",
+    cost="10.0000",
+    total="10.0000",
+    currency="EUR",
+)
 
 
 def found(*rows: CostRow) -> Costs:

@@ -1,6 +1,6 @@
 """An allocation, its events and manifests in REST answers (docs/reference/api.md)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -16,29 +16,23 @@ from allocations.domain.documents import FieldInfo
 from allocations.domain.isolation import LEVELS
 from allocations.domain.phases import DERIVED, REACHED
 from allocations.lifecycle import spec_of_row
-from allocations.models import Allocation, Transition
+from allocations.models import Allocation
 from allocations.queues import queue as team_queue
 from allocations.queues.queue import QueuePosition
 from allocations.requests import details, selectors
 from allocations.requests.advice import ChoiceWarning, WarningReason
 from allocations.requests.details import Detail, Details, HeldDevice
-from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount, cost_to_date
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.outputs import INLINE, document, output_of
 from portal.core import clock
-from portal.core.money import HOURS_PLACES, DecimalString, text
+from portal.core.money import HOURS_PLACES, DecimalString, HoursOrZero, Money, text
 from portal.core.reading import Batch
 from portal.yaml_text import to_yaml
+from quotas.costs.cost_rows import COST_HELP, UNPRICED_HELP
 
 PHASES, OUTCOMES = list(DERIVED), list(REACHED)
 WARNING_REASONS = get_args(WarningReason)
 OF_PHASES = FieldInfo(choices=tuple(PHASES))
-
-
-@dataclass(frozen=True)
-class QueuePositionOut:
-    position: Annotated[int, "From 1."]
-    of: int
 
 
 @dataclass(frozen=True)
@@ -58,11 +52,15 @@ class DeviceHeldOut:
 
 
 @dataclass(frozen=True)
-class CostToDateOut:
-    to_date: Annotated[DecimalString | None, COST_HELP]
-    unpriced_gpu_hours: Annotated[DecimalString, UNPRICED_HELP]
+class JobCostOut:
+    to_date: Annotated[Money | None, COST_HELP]
+    unpriced_gpu_hours: Annotated[HoursOrZero, UNPRICED_HELP]
     currency: str
-    per_hour: Annotated[DecimalString | None, "Decimal; null without a price."]
+
+
+@dataclass(frozen=True)
+class CostToDateOut(JobCostOut):
+    per_hour: Annotated[Money | None, "Decimal; null without a price."]
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class AllocationOut:
     created_at: datetime
     held_at: Annotated[datetime | None, "When it was first held."]
     ended_at: datetime | None
-    queue: QueuePositionOut | None
+    queue: QueuePosition | None
     slices: Annotated[
         int,
         "What it requests or holds: count, or the devices of its custom claim; for all devices of a node the GPUs that "
@@ -141,12 +139,12 @@ class EventOut:
     at: datetime
     recorded_at: datetime
     type: str
-    from_phase: Annotated[str | None, OF_PHASES]
-    to_phase: Annotated[str | None, OF_PHASES]
+    from_phase: Annotated[str | None, OF_PHASES, lambda row: row.from_phase or None]
+    to_phase: Annotated[str | None, OF_PHASES, lambda row: row.to_phase or None]
     reason: str
     message: str
     actor: str
-    evidence: Annotated[Mapping[str, Any] | None, partial(output_of(EvidenceOut))]
+    evidence: Annotated[Mapping[str, Any] | None, partial(output_of(EvidenceOut)), lambda row: row.evidence or None]
 
 
 @dataclass(frozen=True)
@@ -215,12 +213,12 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         created_at=row.created_at,
         held_at=row.held_at,
         ended_at=row.ended_at,
-        queue=QueuePositionOut(*place) if place else None,
+        queue=place,
         slices=row.slices,
         reservation=selectors.reservation(row),
         devices=[_device(held) for held in detail.devices],
         past_devices=[_device(held) for held in detail.past_devices],
-        cost=CostToDateOut(**cost_to_date(detail.charge, detail.currency), per_hour=amount(detail.per_hour)),
+        cost=CostToDateOut(detail.charge.cost, detail.charge.unpriced, detail.currency, detail.per_hour),
         objects=[ObjectOut(KINDS[kind].api_version, kind, namespace, name) for kind, namespace, name in detail.objects],
     )
     return document(answer)
@@ -233,25 +231,6 @@ def hours(value: Decimal | None) -> DecimalString | None:
 def _device(held: HeldDevice) -> DeviceHeldOut:
     placement = PlacementOut(*held.placement) if held.placement else None
     return DeviceHeldOut(held.node, held.device, held.uuid, held.parent_uuid, held.profile, placement)
-
-
-def events(rows: Iterable[Transition]) -> list[dict[str, Any]]:
-    return [document(_event(row)) for row in rows]
-
-
-def _event(row: Transition) -> EventOut:
-    return EventOut(
-        id=row.pk,
-        at=row.at,
-        recorded_at=row.recorded_at,
-        type=row.type,
-        from_phase=row.from_phase or None,
-        to_phase=row.to_phase or None,
-        reason=row.reason,
-        message=row.message,
-        actor=row.actor,
-        evidence=row.evidence or None,
-    )
 
 
 def planned(content: Mapping[str, Any]) -> PlannedOut:

@@ -1,12 +1,16 @@
 """Request and answer of the release of several allocations."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Annotated, Any
 
 from rest_framework import serializers
 
-from allocations.requests.bulk_release import MAX_AT_ONCE, Release
+from allocations.domain.documents import FieldInfo
+from allocations.requests.bulk_release import MAX_AT_ONCE
 from portal.api.http.strict import Body, Boolean, Choice, List, Text
-from portal.api.schemas.allocation_output import OUTCOMES, PHASES
+from portal.api.schemas.allocation_output import OF_PHASES, OUTCOMES, PHASES
 from portal.core.errors import Forbidden, NotVisible
 
 PROBLEM_REASONS = [NotVisible.reason, Forbidden.reason]
@@ -35,36 +39,36 @@ class BulkRelease(Body):
         return attrs
 
 
-class ReleaseProblemOut(serializers.Serializer):
-    reason = serializers.ChoiceField(PROBLEM_REASONS)
-    detail = serializers.CharField()
-    hint = serializers.CharField()
+@dataclass(frozen=True)
+class ReleaseProblemOut:
+    reason: Annotated[str, FieldInfo(choices=tuple(PROBLEM_REASONS))]
+    detail: str
+    hint: str
 
 
-class ReleasedOut(serializers.Serializer):
-    id = serializers.CharField()
-    name = serializers.CharField(allow_null=True, help_text="Null, like what follows, where there is none to be seen.")
-    project = serializers.CharField(allow_null=True)
-    phase = serializers.ChoiceField(PHASES, allow_null=True)
-    outcome = serializers.ChoiceField(OUTCOMES, allow_null=True)
-    released = serializers.BooleanField(help_text="By this call; of a dry run, whether a call would. Else see problem.")
-    problem = ReleaseProblemOut(allow_null=True)
+@dataclass(frozen=True)
+class ReleasedOut:
+    """What is read from a ``Release``."""
+
+    id: str
+    name: Annotated[
+        str | None,
+        "Null, like what follows, where there is none to be seen.",
+        lambda found: found.row and found.row.name,
+    ]
+    project: Annotated[str | None, lambda found: found.row and found.row.project.slug]
+    phase: Annotated[str | None, OF_PHASES, lambda found: found.row and found.row.phase]
+    outcome: Annotated[
+        str | None, FieldInfo(choices=tuple(OUTCOMES)), lambda found: (found.row and found.row.outcome) or None
+    ]
+    released: Annotated[
+        bool, "By this call; of a dry run, whether a call would. Else see problem.", attrgetter("is_new")
+    ]
+    problem: ReleaseProblemOut | None
 
 
-class BulkReleaseOut(serializers.Serializer):
-    dry_run = serializers.BooleanField()
-    more = serializers.BooleanField(help_text=f"More than {MAX_AT_ONCE} match: send the same again.")
-    results = ReleasedOut(many=True)
-
-
-def released(found: Release) -> dict[str, Any]:
-    row, problem = found.row, found.problem
-    return {
-        "id": found.id,
-        "name": row.name if row else None,
-        "project": row.project.slug if row else None,
-        "phase": row.phase if row else None,
-        "outcome": (row.outcome or None) if row else None,
-        "released": found.is_new,
-        "problem": {name: getattr(problem, name) for name in ("reason", "detail", "hint")} if problem else None,
-    }
+@dataclass(frozen=True)
+class BulkReleaseOut:
+    dry_run: bool
+    more: Annotated[bool, f"More than {MAX_AT_ONCE} match: send the same again."]
+    results: Sequence[ReleasedOut]

@@ -1,98 +1,87 @@
 """GPUs and nodes in REST answers about costs."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import attrgetter
+from typing import Annotated
+from uuid import UUID
 
-from rest_framework import serializers
-
-from portal.api.http.pagination import Page
-from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, amount
-from portal.api.schemas.cost_report import WindowOut
-from portal.api.schemas.decimal_text import DecimalText
-from portal.core import money
-from quotas.costs import assets
+from portal.api.http.pagination import page_schema
+from portal.api.schemas.outputs import output_of
+from portal.core.money import Hours, HoursOrZero, Money, Written, text
 from quotas.costs.assets import Asset, AssetKind
+from quotas.costs.cost_rows import COST_HELP, UNPRICED_HELP
+from quotas.costs.rating import RatedUsage, Window
 from quotas.metering.parts import Category
 
 MAX_HOLDERS = 20
-OCCUPANCY_PLACES = 4
 UNKNOWN = "Empty where Kubernetes does not say."
 NOT_RECORDED = "null: the window begins before the capacity of the cluster is recorded."
 COST_NOT_HELD = f"At the price of the GPU. {COST_HELP} Or {NOT_RECORDED}"
-NOT_HELD = (Category.UNMANAGED, Category.UNAVAILABLE, Category.STRANDED, Category.IDLE)
-"""The categories of which the cost is told, though nobody is charged for it."""
 
 
-class AssetHolderOut(serializers.Serializer):
-    id = serializers.UUIDField(help_text="Of the allocation or the Job.")
-    team = serializers.CharField()
-    project = serializers.CharField()
-    gpu_hours = DecimalText()
-    cost = DecimalText(allow_null=True, help_text=COST_HELP)
+@dataclass(frozen=True)
+class AssetHolderOut:
+    id: Annotated[UUID, "Of the allocation or the Job."]
+    team: str
+    project: str
+    gpu_hours: Hours
+    cost: Annotated[Money | None, COST_HELP]
 
 
-class AssetOut(serializers.Serializer):
-    type = serializers.ChoiceField(list(AssetKind))
-    cluster = serializers.CharField()
-    flavor = serializers.CharField(help_text="Empty before the catalogue knew it.")
-    node = serializers.CharField(help_text=UNKNOWN)
-    name = serializers.CharField(help_text="Of the GPU or the resource; empty for a node.")
-    uuid = serializers.CharField(help_text="Of a GPU, otherwise empty.")
-    capacity_gpu_hours = DecimalText(allow_null=True, help_text=f"The sum of the parts. {NOT_RECORDED}")
-    held = DecimalText()
-    unmanaged = DecimalText(allow_null=True, help_text=NOT_RECORDED)
-    unavailable = DecimalText(allow_null=True, help_text=NOT_RECORDED)
-    stranded = DecimalText(allow_null=True, help_text=NOT_RECORDED)
-    idle = DecimalText(allow_null=True, help_text=NOT_RECORDED)
-    variance = DecimalText(allow_null=True, help_text=f"Negative if more is charged than there is. {NOT_RECORDED}")
-    occupancy = DecimalText(allow_null=True, help_text="held by capacity; null without capacity or unknown.")
-    cost = DecimalText(allow_null=True, help_text=f"Of what was held. {COST_HELP}")
-    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
-    unmanaged_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
-    unavailable_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
-    stranded_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
-    idle_cost = DecimalText(allow_null=True, help_text=COST_NOT_HELD)
-    holders = AssetHolderOut(many=True, help_text=f"At most {MAX_HOLDERS}, who held most first.")
-    holder_count = serializers.IntegerField()
+def _hours(category: Category) -> Callable[[Asset], Fraction | None]:
+    return lambda asset: asset.parts[category].gpu_hours if asset.is_capacity_known else None
 
 
-class AssetPage(Page):
-    results = AssetOut(many=True)
-    window = WindowOut()
+def _cost(category: Category) -> Callable[[Asset], Fraction | None]:
+    return lambda asset: asset.parts[category].cost if asset.is_capacity_known else None
 
 
-def rows(found: Sequence[Asset]) -> list[dict[str, Any]]:
-    """Return assets in an answer."""
-    uuids = assets.uuids(found)
-    return [_row(one, uuids.get(one.key, "")) for one in found]
+def _held(asset: Asset) -> RatedUsage:
+    return asset.parts[Category.HELD]
 
 
-def _row(one: Asset, uuid: str) -> dict[str, Any]:
-    held = one.parts[Category.HELD]
-    hours = {each.value: one.parts[each].gpu_hours for each in Category} | {"capacity_gpu_hours": one.capacity}
-    is_known = {name: one.is_capacity_known or name == Category.HELD for name in hours}
-    holders = sorted(one.holders.items(), key=lambda item: (-item[1].gpu_hours, item[0]))
-    return {
-        "type": one.key.kind.value,
-        "cluster": one.key.cluster,
-        "flavor": one.key.flavor,
-        "node": one.key.node,
-        "name": one.key.name,
-        "uuid": uuid,
-        **{name: money.text(each, money.HOURS_PLACES) if is_known[name] else None for name, each in hours.items()},
-        "occupancy": None if one.occupancy is None else money.text(one.occupancy, OCCUPANCY_PLACES),
-        "cost": amount(held.cost),
-        "unpriced_gpu_hours": money.hours_text(held.unpriced_gpu_hours),
-        **{f"{each}_cost": amount(one.parts[each].cost) if one.is_capacity_known else None for each in NOT_HELD},
-        "holders": [
-            {
-                "id": str(holder.id),
-                "team": holder.team,
-                "project": holder.project,
-                "gpu_hours": money.text(usage.gpu_hours, money.HOURS_PLACES),
-                "cost": amount(usage.cost),
-            }
-            for holder, usage in holders[:MAX_HOLDERS]
-        ],
-        "holder_count": len(holders),
-    }
+def _holders(asset: Asset) -> list[AssetHolderOut]:
+    found = sorted(asset.holders.items(), key=lambda item: (-item[1].gpu_hours, item[0]))
+    return [AssetHolderOut(*holder, usage.gpu_hours, usage.cost) for holder, usage in found[:MAX_HOLDERS]]
+
+
+@dataclass(frozen=True)
+class AssetOut:
+    type: Annotated[AssetKind, attrgetter("key.kind")]
+    cluster: Annotated[str, attrgetter("key.cluster")]
+    flavor: Annotated[str, "Empty before the catalogue knew it.", attrgetter("key.flavor")]
+    node: Annotated[str, UNKNOWN, attrgetter("key.node")]
+    name: Annotated[str, "Of the GPU or the resource; empty for a node.", attrgetter("key.name")]
+    uuid: Annotated[str, "Of a GPU, otherwise empty."]
+    capacity_gpu_hours: Annotated[
+        Hours | None,
+        f"The sum of the parts. {NOT_RECORDED}",
+        lambda asset: asset.capacity if asset.is_capacity_known else None,
+    ]
+    held: Annotated[Hours, lambda asset: _held(asset).gpu_hours]
+    unmanaged: Annotated[Hours | None, NOT_RECORDED, _hours(Category.UNMANAGED)]
+    unavailable: Annotated[Hours | None, NOT_RECORDED, _hours(Category.UNAVAILABLE)]
+    stranded: Annotated[Hours | None, NOT_RECORDED, _hours(Category.STRANDED)]
+    idle: Annotated[Hours | None, NOT_RECORDED, _hours(Category.IDLE)]
+    variance: Annotated[
+        Hours | None, f"Negative if more is charged than there is. {NOT_RECORDED}", _hours(Category.VARIANCE)
+    ]
+    occupancy: Annotated[Fraction | None, "held by capacity; null without capacity or unknown.", Written(text)]
+    cost: Annotated[Money | None, f"Of what was held. {COST_HELP}", lambda asset: _held(asset).cost]
+    unpriced_gpu_hours: Annotated[HoursOrZero, UNPRICED_HELP, lambda asset: _held(asset).unpriced_gpu_hours]
+    unmanaged_cost: Annotated[Money | None, COST_NOT_HELD, _cost(Category.UNMANAGED)]
+    unavailable_cost: Annotated[Money | None, COST_NOT_HELD, _cost(Category.UNAVAILABLE)]
+    stranded_cost: Annotated[Money | None, COST_NOT_HELD, _cost(Category.STRANDED)]
+    idle_cost: Annotated[Money | None, COST_NOT_HELD, _cost(Category.IDLE)]
+    holders: Annotated[Sequence[AssetHolderOut], f"At most {MAX_HOLDERS}, who held most first.", _holders]
+    holder_count: Annotated[int, lambda asset: len(asset.holders)]
+
+
+@dataclass(frozen=True)
+class InWindow:
+    window: Window
+
+
+AssetPage = page_schema(output_of(AssetOut), output_of(InWindow))

@@ -1,21 +1,24 @@
 """The forecast of costs in REST: its query parameters, and its answer."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from operator import attrgetter
+from typing import Annotated
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework import serializers
 from rest_framework.request import Request
 
-from allocations.requests.cost_forecast import SCOPE, CostForecast
+from allocations.requests.cost_forecast import SCOPE, ForecastAmounts
 from portal.api.http.strict import query_value
-from portal.api.schemas.cost_output import UNPRICED_HELP
 from portal.api.schemas.cost_query import FILTER
-from portal.api.schemas.decimal_text import DecimalText
-from portal.core import money, rfc3339
+from portal.api.schemas.outputs import INLINE, output_of
+from portal.core import rfc3339
 from portal.core.errors import Invalid
+from portal.core.money import HoursOrZero
 from quotas.costs.calendar import ONE_DAY, Calendar, month_of, months_later
+from quotas.costs.cost_rows import UNPRICED_HELP
 from quotas.costs.rating import Window
 from quotas.metering.hours import DAY
 
@@ -32,39 +35,23 @@ PARAMETERS = [
     FILTER,
     *(OpenApiParameter(key, OpenApiTypes.STR, description="Only what it uses, of what you may see.") for key in SCOPE),
 ]
-SUM_HELP = "null if it is unknown; `reason` says why."
 
 
-class PeriodOut(serializers.Serializer):
-    start = serializers.DateTimeField()
-    end = serializers.DateTimeField()
-
-
-class CostForecastOut(serializers.Serializer):
-    window = PeriodOut()
-    as_of = serializers.DateTimeField(help_text="What is before is posted, and the rest is forecast.")
-    timezone = serializers.CharField()
-    currency = serializers.CharField()
-    posted = DecimalText(
-        allow_null=True,
-        help_text="The total of /costs from the start of the window until as_of, or null as there.",
-    )
-    committed = DecimalText(
-        allow_null=True, help_text="What runs now, until its end or that of the window; null if none of it has a price."
-    )
-    shared_cost = DecimalText(
-        allow_null=True, help_text="Fixed costs of the rest of the window, at the pace of the present month until now."
-    )
-    expected = DecimalText(allow_null=True, help_text=f"New use, beyond what is committed. {SUM_HELP}")
-    total = DecimalText(allow_null=True, help_text=f"The sum of the four. {SUM_HELP}")
-    low = DecimalText(allow_null=True, help_text=f"By past errors the total is lower in 10 %. {SUM_HELP}")
-    high = DecimalText(allow_null=True, help_text=f"By past errors the total is higher in 10 %. {SUM_HELP}")
-    reason = serializers.CharField(allow_null=True, help_text="Why it is unknown; null if it is known.")
-    history_days = serializers.IntegerField(help_text="Past days that count, 56 at most.")
-    unpriced_gpu_hours = DecimalText(help_text=f"{UNPRICED_HELP} Of posted and committed.")
-    is_complete = serializers.BooleanField(
-        help_text="false: something that was, is or is expected to be used has no price."
-    )
+@dataclass(frozen=True)
+class CostForecastOut:
+    window: Annotated[Window, partial(output_of(Window, "PeriodOut"))]
+    as_of: Annotated[datetime, "What is before is posted, and the rest is forecast."]
+    timezone: str
+    currency: str
+    amounts: Annotated[ForecastAmounts, INLINE]
+    reason: Annotated[str | None, "Why it is unknown; null if it is known.", attrgetter("unknown")]
+    history_days: Annotated[int, "Past days that count, 56 at most."]
+    unpriced_gpu_hours: Annotated[
+        HoursOrZero,
+        f"{UNPRICED_HELP} Of posted and committed.",
+        lambda found: (found.rated + found.committed).unpriced_gpu_hours,
+    ]
+    is_complete: Annotated[bool, "false: something that was, is or is expected to be used has no price."]
 
 
 def window(request: Request, now: datetime, calendar: Calendar) -> Window:
@@ -85,21 +72,6 @@ def window(request: Request, now: datetime, calendar: Calendar) -> Window:
     if end - start > MAX_DAYS * DAY:
         raise Invalid({"until": [f"It is more than {MAX_DAYS} days after from."]})
     return Window(start, end)
-
-
-def document(found: CostForecast, timezone: str) -> dict[str, Any]:
-    """Return the answer."""
-    return {
-        "window": {"start": found.window.start, "end": found.window.end},
-        "as_of": found.as_of,
-        "timezone": timezone,
-        "currency": found.currency,
-        **vars(found.amounts()),
-        "reason": found.unknown,
-        "history_days": found.history_days,
-        "unpriced_gpu_hours": money.hours_text((found.rated + found.committed).unpriced_gpu_hours),
-        "is_complete": found.is_complete,
-    }
 
 
 def _named(name: str, now: datetime, calendar: Calendar) -> Window:

@@ -12,11 +12,10 @@ from allocations.domain.isolation import LEVELS
 from allocations.requests.advice import WarningReason
 from allocations.requests.preview import Preview, PreviewWarning
 from portal.api.schemas.allocation_output import PlannedOut, hours, planned
-from portal.api.schemas.cost_output import amount
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.outputs import output_of
 from portal.core.errors import Violation
-from portal.core.money import DecimalString
+from portal.core.money import DecimalString, Money
 
 FITS = FieldInfo(choices=("now", "queue", "never"))
 
@@ -45,8 +44,8 @@ class WarningPreviewedOut:
 
 @dataclass(frozen=True)
 class PriceQuotedOut:
-    per_hour: Annotated[DecimalString | None, "Decimal; null without a price."]
-    total: Annotated[DecimalString | None, "Decimal; null without a price."]
+    per_hour: Annotated[Money | None, "Decimal; null without a price."]
+    total: Annotated[Money | None, "Decimal; null without a price."]
     currency: str
 
 
@@ -96,7 +95,7 @@ def preview(seen: Preview, objects: Sequence[Mapping[str, Any]]) -> PreviewOut:
         isolation_note=seen.isolation.note,
         node_share=node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         matching_devices=seen.prepared_claim.matches() if seen.prepared_claim else [],
-        price=PriceQuotedOut(amount(seen.price_per_hour), amount(seen.price_total), seen.currency),
+        price=PriceQuotedOut(seen.price_per_hour, seen.price_total, seen.currency),
         wait=NO_ESTIMATE,
         manifests=[planned(content) for content in objects],
         starts_at=seen.period.starts_at,

@@ -1,6 +1,7 @@
 """Allocations: preview, request, list, show, connect, extend, retry and release."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -28,7 +29,7 @@ from portal.api.schemas import allocation_output as out
 from portal.api.schemas import bulk_release as bulk
 from portal.api.schemas.allocation_input import AllocationBody, EmptyBody, ExtendRequest, ReleaseRequest, to_request
 from portal.api.schemas.bulk_release import BulkRelease
-from portal.api.schemas.outputs import document, output_of
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import VIOLATIONS, refusals
 from portal.core.errors import Invalid
 from portal.core.reading import Batch
@@ -110,7 +111,8 @@ def allocation(request: Request, id_: str) -> Response:
 @api_view(["GET"])
 def events(request: Request, id_: str) -> Response:
     """List the events of an allocation, oldest first, each with the object that is its evidence."""
-    return page(request, selectors.timeline(selectors.get(current_user(request), id_)), out.events, "id")
+    rows = selectors.timeline(selectors.get(current_user(request), id_))
+    return page(request, rows, partial(documents, cls=out.EventOut), "id")
 
 
 @extend_schema(parameters=[ID], responses=output_of(out.ManifestsOut))
@@ -171,7 +173,9 @@ def retry(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(operation_id="allocations_release_several", request=BulkRelease, responses=bulk.BulkReleaseOut)
+@extend_schema(
+    operation_id="allocations_release_several", request=BulkRelease, responses=output_of(bulk.BulkReleaseOut)
+)
 @api_view(["POST"])
 @releases
 def release_several(request: Request) -> Response:
@@ -193,7 +197,8 @@ def release_several(request: Request) -> Response:
         found, more = bulk_release.release_named(user, values["ids"], **how), False
     else:
         found, more = bulk_release.release_matching(user, rows, **how)
-    return Response({"dry_run": values["dry_run"], "more": more, "results": [bulk.released(one) for one in found]})
+    results = documents(found, bulk.ReleasedOut)
+    return Response({"dry_run": values["dry_run"], "more": more, "results": results})
 
 
 def _now(request: Request, id_: str) -> Response:

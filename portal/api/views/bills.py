@@ -1,10 +1,14 @@
 """Bills of clusters by month, and fixed costs that all share. For platform staff."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,10 +18,11 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, List, Text, read
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.core.errors import NotVisible
+from portal.core.money import PlainDecimal
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.costs import bills as services
@@ -27,14 +32,19 @@ from quotas.costs.models import Bill, SharedCost
 MONTH_HELP = "Such as 2026-11, UTC."
 
 
-class BillOut(serializers.Serializer):
-    id = serializers.IntegerField()
-    cluster = serializers.CharField()
-    month = serializers.CharField(help_text=MONTH_HELP)
-    amount = DecimalText(help_text="Decimal.")
-    currency = serializers.CharField()
-    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
-    recorded_at = serializers.DateTimeField(help_text="Of several for a month the newest counts.")
+def _month(row: Bill | SharedCost) -> str:
+    return f"{row.month:%Y-%m}"
+
+
+@dataclass(frozen=True)
+class BillOut:
+    id: int
+    cluster: Annotated[str, attrgetter("cluster_id")]
+    month: Annotated[str, MONTH_HELP, _month]
+    amount: Annotated[PlainDecimal, "Decimal."]
+    currency: str
+    source: str
+    recorded_at: Annotated[datetime, "Of several for a month the newest counts."]
 
 
 class NewBill(Body):
@@ -45,16 +55,17 @@ class NewBill(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-class SharedCostOut(serializers.Serializer):
-    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
-    name = serializers.CharField()
-    cluster = serializers.CharField(allow_null=True, help_text="null: all.")
-    month = serializers.CharField(help_text=f"The first. {MONTH_HELP}")
-    amount = DecimalText(help_text="Decimal, of a month.")
-    currency = serializers.CharField()
-    split = serializers.ChoiceField(choices=SharedCost.Split.values)
-    teams = serializers.ListField(child=serializers.CharField(), help_text="Between which it is split evenly.")
-    source = serializers.CharField()  # type: ignore[assignment]
+@dataclass(frozen=True)
+class SharedCostOut:
+    id: Annotated[int, "By which it is withdrawn while it has not begun."]
+    name: str
+    cluster: Annotated[str | None, "null: all.", attrgetter("cluster_id")]
+    month: Annotated[str, f"The first. {MONTH_HELP}", _month]
+    amount: Annotated[PlainDecimal, "Decimal, of a month."]
+    currency: str
+    split: SharedCost.Split
+    teams: Annotated[Sequence[str], "Between which it is split evenly."]
+    source: str
 
 
 class NewSharedCost(Body):
@@ -72,8 +83,10 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
     return {"currency": selectors.currency(), **stated(values)}
 
 
-@extend_schema(methods=["GET"], responses=page_schema(BillOut))
-@extend_schema(methods=["POST"], summary="Enter a bill", parameters=[KEY], request=NewBill, responses={201: BillOut})
+@extend_schema(methods=["GET"], responses=page_schema(output_of(BillOut)))
+@extend_schema(
+    methods=["POST"], summary="Enter a bill", parameters=[KEY], request=NewBill, responses={201: output_of(BillOut)}
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 @idempotent(NewBill, _meaning)
@@ -83,7 +96,9 @@ def bills(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        return page(request, access.for_platform(user, Bill.objects.all()), _render_bills, "-month", "-id")
+        return page(
+            request, access.for_platform(user, Bill.objects.all()), partial(documents, cls=BillOut), "-month", "-id"
+        )
     values = read(NewBill, request)
     row = services.enter_bill(
         user,
@@ -93,26 +108,26 @@ def bills(request: Request) -> Response:
         values.get("currency") or "",
         values["source"],
     )
-    return Response(_render_bills([row])[0], status=201)
+    return Response(document(row, BillOut), status=201)
 
 
-@extend_schema(responses=BillOut)
+@extend_schema(responses=output_of(BillOut))
 @api_view(["GET"])
 def bill(request: Request, bill_id: int) -> Response:
     """Return a bill. It stays as it was entered; another one for its month replaces it."""
     row = access.for_platform(current_user(request), Bill.objects.filter(pk=bill_id)).first()
     if row is None:
         raise NotVisible(f"The bill {bill_id}")
-    return Response(_render_bills([row])[0])
+    return Response(document(row, BillOut))
 
 
-@extend_schema(methods=["GET"], responses=page_schema(SharedCostOut))
+@extend_schema(methods=["GET"], responses=page_schema(output_of(SharedCostOut)))
 @extend_schema(
     methods=["POST"],
     summary="Set a fixed cost",
     parameters=[KEY],
     request=NewSharedCost,
-    responses={201: SharedCostOut, **refusals("name_taken")},
+    responses={201: output_of(SharedCostOut), **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -123,7 +138,7 @@ def shared_costs(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        return page(request, _shared_costs(user), _render_shared, "-month", "-id")
+        return page(request, _shared_costs(user), partial(documents, cls=SharedCostOut), "-month", "-id")
     values = read(NewSharedCost, request)
     row = services.set_shared_cost(
         user,
@@ -136,43 +151,11 @@ def shared_costs(request: Request) -> Response:
         currency=values.get("currency") or "",
         source=values["source"],
     )
-    return Response(_render_shared([row])[0], status=201)
-
-
-def _render_bills(rows: list[Bill]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": row.pk,
-            "cluster": row.cluster_id,
-            "month": f"{row.month:%Y-%m}",
-            "amount": f"{row.amount.normalize():f}",
-            "currency": row.currency,
-            "source": row.source,
-            "recorded_at": row.recorded_at,
-        }
-        for row in rows
-    ]
-
-
-def _render_shared(rows: list[SharedCost]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": row.pk,
-            "name": row.name,
-            "cluster": row.cluster_id,
-            "month": f"{row.month:%Y-%m}",
-            "amount": f"{row.amount.normalize():f}",
-            "currency": row.currency,
-            "split": row.split,
-            "teams": row.teams,
-            "source": row.source,
-        }
-        for row in rows
-    ]
+    return Response(document(row, SharedCostOut), status=201)
 
 
 def _shared_costs(user: User) -> QuerySet[SharedCost]:
     return access.for_platform(user, SharedCost.objects.all())
 
 
-shared_cost = dated("fixed-cost", SharedCostOut, _shared_costs, _render_shared)
+shared_cost = dated("fixed-cost", SharedCostOut, _shared_costs)

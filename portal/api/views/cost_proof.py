@@ -1,10 +1,14 @@
 """The hours of the ledger whose balance was checked."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,49 +16,62 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.schemas import cost_query
-from portal.api.schemas.cost_report import WindowOut
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import INLINE, documents, output_of
 from portal.core import clock
+from quotas.costs.rating import Window
 from quotas.metering import ledger_starts, proofs
-from quotas.metering.balance import Check
+from quotas.metering.balance import Failure
 from quotas.metering.hours import HOUR
 from quotas.metering.models import BalanceProof
 
 UNKNOWN_HELP = "null: the hour begins before capacity is recorded."
 
 
-class FailureOut(serializers.Serializer):
-    check = serializers.ChoiceField(choices=[each.value for each in Check])
-    cluster = serializers.CharField()
-    flavor = serializers.CharField()
-    node = serializers.CharField(help_text="Empty where GPUs are counted over the nodes of a flavor.")
-    name = serializers.CharField(help_text="Of the GPU, the resource, the slot or the Job.")
-    expected = serializers.CharField()
-    found = serializers.CharField()
-    message = serializers.CharField()
+class CheckedHour(NamedTuple):
+    """An hour that was checked, and since when the capacity of its cluster is recorded; None: not yet."""
+
+    row: BalanceProof
+    since: datetime | None
 
 
-class ProofOut(serializers.Serializer):
-    window = WindowOut()
-    cluster = serializers.CharField()
-    checked_at = serializers.DateTimeField()
-    balanced = serializers.BooleanField()
-    accounts = serializers.IntegerField(help_text="GPUs, and resources of flavors, that were checked.")
-    capacity_recorded_since = serializers.DateTimeField(allow_null=True, help_text="Of the cluster; null: not yet.")
-    capacity_gpu_hours = DecimalText(
-        allow_null=True, help_text=f"The sum of the six parts, if the hour is balanced. {UNKNOWN_HELP}"
-    )
-    held = DecimalText()
-    unmanaged = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
-    unavailable = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
-    stranded = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
-    idle = DecimalText(allow_null=True, help_text=UNKNOWN_HELP)
-    variance = DecimalText(allow_null=True, help_text=f"Negative if more is charged than there is. {UNKNOWN_HELP}")
-    failures = FailureOut(many=True, help_text=f"At most {BalanceProof.MAX_FAILURES}.")
-    failure_count = serializers.IntegerField()
+def _known(name: str) -> Callable[[CheckedHour], Decimal | None]:
+    """Return what reads an amount; it is None of an hour that begins before capacity is recorded."""
+    return lambda hour: getattr(hour.row, name) if hour.since is not None and hour.since <= hour.row.hour else None
 
 
-@extend_schema(parameters=cost_query.TIMES, responses=page_schema(ProofOut))
+@dataclass(frozen=True)
+class ProofRow:
+    window: Annotated[Window, lambda row: Window(row.hour, row.hour + HOUR)]
+    cluster: Annotated[str, attrgetter("cluster_id")]
+    checked_at: datetime
+    balanced: bool
+    accounts: Annotated[int, "GPUs, and resources of flavors, that were checked."]
+    held: Decimal
+    failures: Annotated[
+        Sequence[Mapping[str, Any]], f"At most {BalanceProof.MAX_FAILURES}.", partial(output_of(Failure), many=True)
+    ]
+    failure_count: int
+
+
+@dataclass(frozen=True)
+class ProofOut:
+    row: Annotated[ProofRow, INLINE]
+    capacity_recorded_since: Annotated[datetime | None, "Of the cluster; null: not yet.", attrgetter("since")]
+    capacity_gpu_hours: Annotated[
+        Decimal | None,
+        f"The sum of the six parts, if the hour is balanced. {UNKNOWN_HELP}",
+        _known("capacity_gpu_hours"),
+    ]
+    unmanaged: Annotated[Decimal | None, UNKNOWN_HELP, _known("unmanaged")]
+    unavailable: Annotated[Decimal | None, UNKNOWN_HELP, _known("unavailable")]
+    stranded: Annotated[Decimal | None, UNKNOWN_HELP, _known("stranded")]
+    idle: Annotated[Decimal | None, UNKNOWN_HELP, _known("idle")]
+    variance: Annotated[
+        Decimal | None, f"Negative if more is charged than there is. {UNKNOWN_HELP}", _known("variance")
+    ]
+
+
+@extend_schema(parameters=cost_query.TIMES, responses=page_schema(output_of(ProofOut)))
 @api_view(["GET"])
 def proof(request: Request) -> Response:
     """List the hours that were checked, newest first: their GPU-hours, and the rows that do not add up. For operators
@@ -63,23 +80,8 @@ def proof(request: Request) -> Response:
     window = cost_query.window(request, clock.now(), cost_query.calendar(request))
     rows = proofs.in_window(current_user(request), window.start, window.end)
     since = ledger_starts.capacity_recorded_since()
-    return page(
-        request, rows, lambda found: [_proof(row, since.get(row.cluster_id)) for row in found], "-hour", "cluster_id"
-    )
 
+    def render(found: list[BalanceProof]) -> list[dict[str, Any]]:
+        return documents((CheckedHour(row, since.get(row.cluster_id)) for row in found), ProofOut)
 
-def _proof(row: BalanceProof, since: datetime | None) -> dict[str, Any]:
-    names = ("capacity_gpu_hours", "unmanaged", "unavailable", "stranded", "idle", "variance")
-    is_known = since is not None and since <= row.hour
-    return {
-        "window": {"start": row.hour, "end": row.hour + HOUR},
-        "cluster": row.cluster_id,
-        "checked_at": row.checked_at,
-        "balanced": row.balanced,
-        "accounts": row.accounts,
-        "capacity_recorded_since": since,
-        "held": f"{row.held:f}",
-        **{name: f"{getattr(row, name):f}" if is_known else None for name in names},
-        "failures": row.failures,
-        "failure_count": row.failure_count,
-    }
+    return page(request, rows, render, "-hour", "cluster_id")

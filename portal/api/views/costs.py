@@ -18,6 +18,7 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_value
 from portal.api.schemas import cost_assets, cost_intervals, cost_query, cost_report
+from portal.api.schemas.outputs import document, documents
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import assets as cards
@@ -42,7 +43,7 @@ NOT_ROLLED_UP = "More than 7 days of it are not rolled up. Choose a shorter wind
         OpenApiParameter("format", OpenApiTypes.STR, enum=["json"], description="As OpenCost. CSV is /costs/export."),
         *(LIMIT, etag.IF_NONE_MATCH),
     ],
-    responses={200: cost_report.CostPage(), 304: etag.UNCHANGED},
+    responses={200: cost_report.CostPage, 304: etag.UNCHANGED},
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
@@ -56,8 +57,11 @@ def costs(request: Request) -> Response:
     question = cost_query.read(request, place.now)
     found = answer(question)
     page = row_pages.page_of(request, found.rows, place)
-    page["results"] = cost_report.rows(page["results"])
-    body = cost_report.body(found, outages.share(question), simulated.until(question.window.start))
+    page["results"] = documents(page["results"], CostRow)
+    body = document(found, cost_report.CostSums) | {
+        "outages": document(outages.share(question), cost_report.OutagesOut),
+        "simulated_until": simulated.until(question.window.start),
+    }
     tag = etag.of_body(request, page["results"], body)
     return etag.unless_known(request, tag, lambda: Response({**page, **body}))
 
@@ -93,7 +97,7 @@ def _file_name(question: Question) -> str:
         OpenApiParameter("filter", OpenApiTypes.STR, description=f"By {', '.join(cards.KEYS)}."),
         LIMIT,
     ],
-    responses=cost_assets.AssetPage(),
+    responses=cost_assets.AssetPage,
 )
 @api_view(["GET"])
 def assets(request: Request) -> Response:
@@ -113,10 +117,12 @@ def assets(request: Request) -> Response:
     if found is None:
         raise Invalid({"window": [NOT_ROLLED_UP]})
     page = row_pages.page_of(request, found, place)
-    return Response({**page, "results": cost_assets.rows(page["results"]), "window": cost_report.span(window)})
+    cards.read_uuids(page["results"])
+    rows = documents(page["results"], cost_assets.AssetOut)
+    return Response({**page, "results": rows, "window": document(window)})
 
 
-@extend_schema(parameters=[cost_query.TIMEZONE, LIMIT], responses=cost_intervals.IntervalPage())
+@extend_schema(parameters=[cost_query.TIMEZONE, LIMIT], responses=cost_intervals.IntervalPage)
 @api_view(["GET"])
 def allocation(request: Request, id_: UUID) -> Response:
     """List what an allocation or a Job held, oldest first: each interval with what it is charged, and with the objects
@@ -128,12 +134,14 @@ def allocation(request: Request, id_: UUID) -> Response:
     if not found.intervals:
         selectors.get(user, id_)
     page = row_pages.page_of(request, found.intervals, place)
+    page["results"] = documents(page["results"], cost_intervals.IntervalOut)
     at_end = costs_at_end([one.row for one in found.intervals], place.now).get(id_)
-    return Response(cost_intervals.body(found, at_end) | {**page, "results": cost_intervals.rows(page["results"])})
+    sums, end = document(found, cost_intervals.IntervalSums), document(at_end, cost_intervals.IntervalEnd)
+    return Response({**end, **sums, **page})
 
 
 def _lines(rows: Iterator[CostRow], keys: list[str]) -> Iterator[str]:
-    yield exports.line(["window_start", "window_end", *keys, *cost_report.AMOUNTS, "currency"])
+    yield exports.line(["window_start", "window_end", *keys, *cost_report.COLUMNS, "currency"])
     for row in rows:
         bounds = [f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (row.window.start, row.window.end)]
         names = [exports.cell(row.properties[key]) for key in keys]

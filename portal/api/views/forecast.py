@@ -9,6 +9,7 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_value
 from portal.api.schemas import cost_query, forecast_output
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core import clock
 from quotas.costs import filter_grammar
@@ -16,7 +17,8 @@ from quotas.costs.questions import Question
 
 
 @extend_schema(
-    parameters=forecast_output.PARAMETERS, responses={200: forecast_output.CostForecastOut, **refusals("not_found")}
+    parameters=forecast_output.PARAMETERS,
+    responses={200: output_of(forecast_output.CostForecastOut), **refusals("not_found")},
 )
 @api_view(["GET"])
 def forecast(request: Request) -> Response:
@@ -30,4 +32,4 @@ def forecast(request: Request) -> Response:
     named = {key: query_value(request, key) for key in cost_forecast.SCOPE}
     question = Question(window, now, where=where, calendar=calendar)
     found = cost_forecast.in_window(cost_forecast.visible(current_user(request), question, named))
-    return Response(forecast_output.document(found, str(calendar.zone)))
+    return Response(document(found, forecast_output.CostForecastOut))

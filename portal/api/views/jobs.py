@@ -1,15 +1,18 @@
 """Jobs that tenants submit to a queue: state, reason and cost."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter, itemgetter
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations.models import MirrorObject
 from allocations.queues import job_refusals
 from allocations.queues import jobs as found
 from allocations.queues import queue as team_queue
@@ -20,62 +23,78 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_values
 from portal.api.schemas import label_filter
-from portal.api.schemas.allocation_output import QueuePositionOut
-from portal.api.schemas.cost_output import COST_HELP, UNPRICED_HELP, cost_to_date
-from portal.api.schemas.decimal_text import DecimalText
-from portal.api.schemas.outputs import output_of
-from portal.core import clock, money
+from portal.api.schemas.allocation_output import JobCostOut
+from portal.api.schemas.outputs import INLINE, document, documents, output_of
+from portal.core import clock
 from portal.core.errors import NotVisible
+from portal.core.money import Hours
 from portal.tenants import access
 from quotas.costs import selectors as costs
+from quotas.costs.selectors import Charge
 
 STATES = [state.value for state in found.State]
 
 
-class JobCostOut(serializers.Serializer):
-    to_date = DecimalText(allow_null=True, help_text=COST_HELP)
-    unpriced_gpu_hours = DecimalText(help_text=UNPRICED_HELP)
-    currency = serializers.CharField()
+class ShownJob(NamedTuple):
+    """A Job with its position and its charge."""
+
+    job: Job
+    queue: QueuePosition | None
+    charge: Charge
+    currency: str
 
 
-class JobHoursOut(serializers.Serializer):
-    reserved = DecimalText(help_text="From admission until Kueue released the quota: what is charged.")
-    used = DecimalText(help_text="The part that its pods used.")
+@dataclass(frozen=True)
+class JobHoursOut:
+    reserved: Annotated[Hours, "From admission until Kueue released the quota: what is charged."]
+    used: Annotated[Hours, "The part that its pods used."]
 
 
-class JobPodsOut(serializers.Serializer):
-    requested = serializers.IntegerField(help_text="How many it wants at once.")
-    admitted = serializers.IntegerField(help_text="For how many it has quota; fewer by partial admission, 0 before.")
+@dataclass(frozen=True)
+class JobPodsOut:
+    requested: Annotated[int, "How many it wants at once.", itemgetter("requested")]
+    admitted: Annotated[int, "For how many it has quota; fewer by partial admission, 0 before.", itemgetter("admitted")]
 
 
-class JobOut(serializers.Serializer):
-    uid = serializers.UUIDField(help_text="The Job's uid on the cluster; `allocation` in costs.")
-    name = serializers.CharField()
-    project = serializers.CharField()
-    team = serializers.CharField()
-    namespace = serializers.CharField()
-    state = serializers.ChoiceField(STATES)
-    reason = serializers.CharField()
-    message = serializers.CharField()
-    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; may be empty.")
-    queue = output_of(QueuePositionOut)(allow_null=True)
-    gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
-    requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
-    pods = JobPodsOut(allow_null=True, help_text="Null after an upgrade until its Workload is observed again.")
-    offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
-    priority = serializers.IntegerField()
-    labels = serializers.DictField(
-        child=serializers.CharField(allow_blank=True), help_text="Of its pods, by which costs are grouped."
-    )
-    created_at = serializers.DateTimeField()
-    gpu_hours = JobHoursOut(help_text="To date, in whole GPUs.")
-    cost = JobCostOut()
+@dataclass(frozen=True)
+class JobFields:
+    uid: Annotated[UUID, "The Job's uid on the cluster; `allocation` in costs."]
+    name: str
+    project: Annotated[str, attrgetter("project.slug")]
+    team: Annotated[str, attrgetter("project.team.slug")]
+    namespace: Annotated[str, attrgetter("project.namespace")]
+    state: found.State
+    reason: str
+    message: str
+    hint: Annotated[str, "What to do about it; may be empty."]
+    gpus: Annotated[int, "Device plugin resources of all its pods."]
+    requests: Annotated[Mapping[str, int], "By resource."]
+    pods: Annotated[
+        JobPodsOut | None,
+        "Null after an upgrade until its Workload is observed again.",
+        lambda job: job.pods or None,
+    ]
+    offering: Annotated[str, "Known once Kueue has chosen its flavor."]
+    priority: int
+    labels: Annotated[Mapping[str, str], "Of its pods, by which costs are grouped."]
+    created_at: datetime
 
 
+@dataclass(frozen=True)
+class JobOut:
+    job: Annotated[JobFields, INLINE]
+    queue: QueuePosition | None
+    gpu_hours: Annotated[JobHoursOut, "To date, in whole GPUs.", attrgetter("charge")]
+    cost: Annotated[JobCostOut, lambda shown: JobCostOut(shown.charge.cost, shown.charge.unpriced, shown.currency)]
+
+
+@dataclass(frozen=True)
 class OneJobOut(JobOut):
-    refusals = serializers.ListField(
-        child=serializers.CharField(), allow_null=True, help_text="Why pods were refused; null when not known now."
-    )
+    refusals: Annotated[
+        Sequence[str] | None,
+        "Why pods were refused; null when not known now.",
+        lambda shown: job_refusals.of_job(shown.job),
+    ]
 
 
 @extend_schema(
@@ -83,7 +102,7 @@ class OneJobOut(JobOut):
         *(OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")),
         label_filter.PARAMETER,
     ],
-    responses=page_schema(JobOut),
+    responses=page_schema(output_of(JobOut)),
 )
 @api_view(["GET"])
 def jobs(request: Request) -> Response:
@@ -96,48 +115,26 @@ def jobs(request: Request) -> Response:
     rows = found.rows(projects)
     if labels := label_filter.labels(request):
         rows = rows.filter(facts__labels__contains=labels.to_json())
-    newest = (f"-{name}" for name in found.ORDER)
-    return page(request, rows, lambda seen: _many(job_refusals.with_refusals(found.read(seen))), *newest)
+
+    def render(seen: list[MirrorObject]) -> list[dict[str, Any]]:
+        listed = job_refusals.with_refusals(found.read(seen))
+        return documents(_shown(listed, team_queue.positions(listed)), JobOut)
+
+    return page(request, rows, render, *(f"-{name}" for name in found.ORDER))
 
 
-@extend_schema(responses=OneJobOut)
+@extend_schema(responses=output_of(OneJobOut))
 @api_view(["GET"])
 def job(request: Request, uid: UUID) -> Response:
     """Return one Job, with its position as Kueue reports it, and why its pods were refused."""
     one = found.visible(current_user(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
-    [row] = _many(job_refusals.with_refusals([one]), {uid: place} if (place := team_queue.position(one)) else {})
-    return Response(row | {"refusals": job_refusals.of_job(one)})
+    place = team_queue.position(one)
+    [shown] = _shown(job_refusals.with_refusals([one]), {uid: place} if place else {})
+    return Response(document(shown, OneJobOut))
 
 
-def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None) -> list[dict[str, Any]]:
-    charges = costs.charges_to_date([row.uid for row in rows], clock.now())
-    places, currency = team_queue.positions(rows) if places is None else places, costs.currency()
-    return [
-        {
-            "uid": row.uid,
-            "name": row.name,
-            "project": row.project.slug,
-            "team": row.project.team.slug,
-            "namespace": row.project.namespace,
-            "state": row.state.value,
-            "reason": row.reason,
-            "message": row.message,
-            "hint": row.hint,
-            "queue": places[row.uid]._asdict() if row.uid in places else None,
-            "gpus": row.gpus,
-            "requests": row.requests,
-            "pods": dict(row.pods) or None,
-            "offering": row.offering,
-            "priority": row.priority,
-            "labels": row.labels,
-            "created_at": row.created_at,
-            "gpu_hours": {
-                "reserved": money.text(charges[row.uid].reserved, money.HOURS_PLACES),
-                "used": money.text(charges[row.uid].used, money.HOURS_PLACES),
-            },
-            "cost": cost_to_date(charges[row.uid], currency),
-        }
-        for row in rows
-    ]
+def _shown(rows: Collection[Job], places: Mapping[UUID, QueuePosition]) -> list[ShownJob]:
+    charges, currency = costs.charges_to_date([row.uid for row in rows], clock.now()), costs.currency()
+    return [ShownJob(row, places.get(row.uid), charges[row.uid], currency) for row in rows]

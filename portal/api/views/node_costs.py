@@ -1,10 +1,13 @@
 """What nodes cost the platform, and by which term they are paid. For platform staff."""
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,9 +17,10 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, Text, Timestamp, read
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
+from portal.core.money import PlainDecimal
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.costs import capacity_services, price_tables, selectors
@@ -32,18 +36,23 @@ SPLIT_HELP = (
 TERMS = [term.value for term in Term]
 
 
-class NodeCostOut(serializers.Serializer):
-    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
-    flavor = serializers.CharField(allow_null=True)
-    term = serializers.CharField(allow_null=True)
-    cluster = serializers.CharField(allow_null=True)
-    node = serializers.CharField(allow_null=True)
-    valid_from = serializers.DateTimeField()
-    per = serializers.ChoiceField(choices=NodeCost.Per.values)
-    per_hour = DecimalText(help_text="Decimal.")
-    split = serializers.CharField(allow_null=True, help_text=f"{SPLIT_HELP} null: per GPU.")
-    currency = serializers.CharField()
-    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+@dataclass(frozen=True)
+class NodeCostOut:
+    id: Annotated[int, "By which it is withdrawn while it has not begun."]
+    flavor: Annotated[str | None, lambda row: row.flavor and row.flavor.name]
+    term: Annotated[str | None, lambda row: row.term or None]
+    cluster: Annotated[str | None, lambda row: row.node and row.node.cluster_id]
+    node: Annotated[str | None, lambda row: row.node and row.node.name]
+    valid_from: datetime
+    per: NodeCost.Per
+    per_hour: Annotated[PlainDecimal, "Decimal."]
+    split: Annotated[
+        str | None,
+        f"{SPLIT_HELP} null: per GPU.",
+        lambda row: price_tables.split_of(row) if row.per == NodeCost.Per.NODE else None,
+    ]
+    currency: str
+    source: str
 
 
 class NewNodeCost(Body):
@@ -60,12 +69,13 @@ class NewNodeCost(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-class NodeTermOut(serializers.Serializer):
-    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
-    cluster = serializers.CharField()
-    node = serializers.CharField()
-    term = serializers.ChoiceField(choices=TERMS)
-    valid_from = serializers.DateTimeField()
+@dataclass(frozen=True)
+class NodeTermOut:
+    id: Annotated[int, "By which it is withdrawn while it has not begun."]
+    cluster: Annotated[str, attrgetter("node.cluster_id")]
+    node: Annotated[str, attrgetter("node.name")]
+    term: Term
+    valid_from: datetime
 
 
 class NewNodeTerm(Body):
@@ -79,13 +89,13 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
     return {"currency": selectors.currency(), **stated(values)}
 
 
-@extend_schema(methods=["GET"], responses=page_schema(NodeCostOut))
+@extend_schema(methods=["GET"], responses=page_schema(output_of(NodeCostOut)))
 @extend_schema(
     methods=["POST"],
     summary="Set what nodes cost",
     parameters=[KEY],
     request=NewNodeCost,
-    responses={201: NodeCostOut, **refusals("name_taken")},
+    responses={201: output_of(NodeCostOut), **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -96,7 +106,7 @@ def node_costs(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        return page(request, _costs(user), _render_costs, "-valid_from", "-id")
+        return page(request, _costs(user), partial(documents, cls=NodeCostOut), "-valid_from", "-id")
     values = read(NewNodeCost, request)
     subject = capacity_services.subject_named(
         user, *(values.get(name, "") for name in ("flavor", "term", "cluster", "node"))
@@ -111,16 +121,16 @@ def node_costs(request: Request) -> Response:
         values.get("valid_from"),
         values["source"],
     )
-    return Response(_render_costs([row])[0], status=201)
+    return Response(document(row, NodeCostOut), status=201)
 
 
-@extend_schema(methods=["GET"], responses=page_schema(NodeTermOut))
+@extend_schema(methods=["GET"], responses=page_schema(output_of(NodeTermOut)))
 @extend_schema(
     methods=["POST"],
     summary="Say by which term a node is paid",
     parameters=[KEY],
     request=NewNodeTerm,
-    responses={201: NodeTermOut, **refusals("name_taken")},
+    responses={201: output_of(NodeTermOut), **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -131,12 +141,12 @@ def node_terms(request: Request) -> Response:
     """
     user = current_user(request)
     if request.method == "GET":
-        return page(request, _terms(user), _render_terms, "-valid_from", "-id")
+        return page(request, _terms(user), partial(documents, cls=NodeTermOut), "-valid_from", "-id")
     values = read(NewNodeTerm, request)
     row = capacity_services.set_node_term(
         user, values["cluster"], values["node"], values["term"], values.get("valid_from")
     )
-    return Response(_render_terms([row])[0], status=201)
+    return Response(document(row, NodeTermOut), status=201)
 
 
 def _costs(user: User) -> QuerySet[NodeCost]:
@@ -147,37 +157,5 @@ def _terms(user: User) -> QuerySet[NodeTerm]:
     return access.for_platform(user, NodeTerm.objects.select_related("node"))
 
 
-def _render_costs(rows: list[NodeCost]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": row.pk,
-            "flavor": row.flavor.name if row.flavor else None,
-            "term": row.term or None,
-            "cluster": row.node.cluster_id if row.node else None,
-            "node": row.node.name if row.node else None,
-            "valid_from": row.valid_from,
-            "per": row.per,
-            "per_hour": f"{row.per_hour.normalize():f}",
-            "split": price_tables.split_of(row) if row.per == NodeCost.Per.NODE else None,
-            "currency": row.currency,
-            "source": row.source,
-        }
-        for row in rows
-    ]
-
-
-def _render_terms(rows: list[NodeTerm]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": row.pk,
-            "cluster": row.node.cluster_id,
-            "node": row.node.name,
-            "term": row.term,
-            "valid_from": row.valid_from,
-        }
-        for row in rows
-    ]
-
-
-node_cost = dated("node-cost", NodeCostOut, _costs, _render_costs)
-node_term = dated("node-term", NodeTermOut, _terms, _render_terms)
+node_cost = dated("node-cost", NodeCostOut, _costs)
+node_term = dated("node-term", NodeTermOut, _terms)

@@ -1,12 +1,17 @@
 """Prices of GPU-hours and slice-hours. A price never changes; a new one replaces it from its start."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,31 +21,34 @@ from portal.api.http.idempotency import KEY, idempotent, stated
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.withdrawals import dated
 from portal.core.errors import Invalid
+from portal.core.money import PlainDecimal
 from portal.tenants.models import User
 from quotas.costs import price_tables, public_prices, selectors, services
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
 from quotas.costs.node_terms import Term
+from quotas.costs.price_tables import ImportedRow
 
 FLAVOR = OpenApiParameter("flavor", OpenApiTypes.STR, description="Several with commas.")
 MAX_TABLE = 1_000_000
 
 
-class PriceOut(serializers.Serializer):
-    id = serializers.IntegerField(help_text="By which it is withdrawn while it has not begun.")
-    flavor = serializers.CharField()
-    offering = serializers.CharField(allow_null=True, help_text="null: of the flavor's GPUs.")
-    valid_from = serializers.DateTimeField()
-    per_gpu_hour = DecimalText(allow_null=True, help_text="Decimal; null of an offering.")
-    per_slice_hour = DecimalText(
-        allow_null=True, help_text="Decimal, of an offering. null: from then on the price of its flavor."
-    )
-    currency = serializers.CharField()
-    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+@dataclass(frozen=True)
+class PriceOut:
+    id: Annotated[int, "By which it is withdrawn while it has not begun."]
+    flavor: Annotated[str, attrgetter("flavor.name")]
+    offering: Annotated[str | None, "null: of the flavor's GPUs.", lambda row: row.offering and row.offering.key]
+    valid_from: datetime
+    per_gpu_hour: Annotated[PlainDecimal | None, "Decimal; null of an offering."]
+    per_slice_hour: Annotated[
+        PlainDecimal | None, "Decimal, of an offering. null: from then on the price of its flavor."
+    ]
+    currency: str
+    source: str
 
 
 class NewPrice(Body):
@@ -60,22 +68,24 @@ class NewPrice(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-class PublicPriceOut(serializers.Serializer):
-    provider = serializers.CharField()
-    instance = serializers.CharField()
-    gpu = serializers.CharField()
-    gpus = serializers.IntegerField()
-    region = serializers.CharField(allow_blank=True, help_text="Empty: not stated.")
-    term = serializers.ChoiceField(choices=[term.value for term in Term])
-    per_node_hour = DecimalText(help_text="Decimal.")
-    per_gpu_hour = DecimalText(help_text="Decimal: the same for each of its GPUs.")
-    currency = serializers.CharField()
-    as_of = serializers.DateField(help_text="The day on which the provider asked this.")
-    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+@dataclass(frozen=True)
+class PublicPriceOut:
+    provider: str
+    instance: str
+    gpu: str
+    gpus: int
+    region: Annotated[str, "Empty: not stated."]
+    term: Term
+    per_node_hour: Annotated[Decimal, "Decimal."]
+    per_gpu_hour: Annotated[Decimal, "Decimal: the same for each of its GPUs."]
+    currency: str
+    as_of: Annotated[date, "The day on which the provider asked this."]
+    source: str
 
 
-class PublicPriceListOut(serializers.Serializer):
-    results = PublicPriceOut(many=True)
+@dataclass(frozen=True)
+class PublicPriceListOut:
+    results: Sequence[PublicPriceOut]
 
 
 class PriceTable(Body):
@@ -83,32 +93,24 @@ class PriceTable(Body):
     dry_run = Boolean(default=False, help_text="Say what would be imported, and import nothing.")
 
 
-class ImportedRowOut(serializers.Serializer):
-    line = serializers.IntegerField()
-    result = serializers.ChoiceField(choices=["created", "unchanged", "error"])
-    column = serializers.CharField(allow_blank=True, help_text="The column that is wrong; empty if no single one is.")
-    message = serializers.CharField()
-
-
-class ImportOut(serializers.Serializer):
-    results = ImportedRowOut(many=True)
-    errors = serializers.IntegerField(  # type: ignore[assignment]  # a field of that name, not the property
-        help_text="Rows that cannot be imported; with any, none is."
-    )
-    applied = serializers.BooleanField()
+@dataclass(frozen=True)
+class ImportOut:
+    results: Annotated[Sequence[ImportedRow], attrgetter("rows")]
+    errors: Annotated[int, "Rows that cannot be imported; with any, none is."]
+    applied: Annotated[bool, attrgetter("is_applied")]
 
 
 def _meaning(values: dict[str, Any]) -> dict[str, Any]:
     return {"currency": selectors.currency(), **stated(values)}
 
 
-@extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(PriceOut))
+@extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(output_of(PriceOut)))
 @extend_schema(
     methods=["POST"],
     summary="Set a price",
     parameters=[KEY],
     request=NewPrice,
-    responses={201: PriceOut, **refusals("name_taken")},
+    responses={201: output_of(PriceOut), **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
@@ -121,16 +123,16 @@ def prices(request: Request) -> Response:
         rows = _visible(current_user(request))
         if flavors := query_values(request, "flavor"):
             rows = rows.filter(flavor__name__in=flavors)
-        return page(request, rows, _render, "-valid_from", "-id")
+        return page(request, rows, partial(documents, cls=PriceOut), "-valid_from", "-id")
     price = _set(request, read(NewPrice, request))
-    return Response(_render([price])[0], status=201)
+    return Response(document(price, PriceOut), status=201)
 
 
-@extend_schema(responses=PublicPriceListOut)
+@extend_schema(responses=output_of(PublicPriceListOut))
 @api_view(["GET"])
 def public(request: Request) -> Response:
     """List what providers asked for an hour of common instances, each with its day and source. Nothing applies them."""
-    return Response({"results": PublicPriceOut(public_prices.listed(), many=True).data})
+    return Response({"results": documents(public_prices.listed(), PublicPriceOut)})
 
 
 @extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR})
@@ -144,7 +146,7 @@ def export(request: Request) -> HttpResponse:
     return HttpResponse(table, content_type="text/csv; charset=utf-8", headers=headers)
 
 
-@extend_schema(request=PriceTable, responses=ImportOut)
+@extend_schema(request=PriceTable, responses=output_of(ImportOut))
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def import_(request: Request) -> Response:
@@ -153,8 +155,7 @@ def import_(request: Request) -> Response:
     """
     values = read(PriceTable, request)
     done = price_tables.import_table(current_user(request), values["csv"], dry_run=values["dry_run"])
-    rows = [vars(row) for row in done.rows]
-    return Response({"results": rows, "errors": done.errors, "applied": done.is_applied})
+    return Response(document(done, ImportOut))
 
 
 def _visible(user: User) -> QuerySet[Price]:
@@ -177,20 +178,4 @@ def _set(request: Request, values: dict[str, Any]) -> Price:
     return services.set_price(user, values[subject], values[amount], *common)
 
 
-def _render(rows: list[Price]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": row.pk,
-            "flavor": row.flavor.name,
-            "offering": row.offering.key if row.offering else None,
-            "valid_from": row.valid_from,
-            "per_gpu_hour": None if row.per_gpu_hour is None else f"{row.per_gpu_hour.normalize():f}",
-            "per_slice_hour": None if row.per_slice_hour is None else f"{row.per_slice_hour.normalize():f}",
-            "currency": row.currency,
-            "source": row.source,
-        }
-        for row in rows
-    ]
-
-
-price = dated("price", PriceOut, _visible, _render)
+price = dated("price", PriceOut, _visible)

@@ -27,12 +27,11 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
 from portal.api.schemas.allocation_input import EmptyBody
-from portal.api.schemas.cost_output import amount
 from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import SLUG_HELP, TEAM
 from portal.core.errors import Invalid
-from portal.core.money import DecimalString
+from portal.core.money import Money
 from portal.core.quotation import named
 from portal.tenants import access, structure
 from portal.tenants import object_limits as limits
@@ -144,7 +143,7 @@ class EndsOut:
     allocations: Sequence[EndingOut]
     jobs: Annotated[Sequence[str], "Tenants' own queued Jobs."]
     cost_per_hour: Annotated[
-        DecimalString | None, "Decimal: what the held allocations cost now; null if none of them has a price."
+        Money | None, "Decimal: what the held allocations cost now; null if none of them has a price."
     ]
     unpriced_allocations: Annotated[int, "Held allocations without a price."]
     currency: str
@@ -298,7 +297,7 @@ def ends_of(row: Project, ends: project_archive.ArchivePreview) -> EndsOut:
             for found in ends.allocations
         ],
         jobs=ends.jobs,
-        cost_per_hour=amount(ends.per_hour),
+        cost_per_hour=ends.per_hour,
         unpriced_allocations=ends.unpriced,
         currency=ends.currency,
         namespace="deleted" if ends.deletes_namespace else "kept",

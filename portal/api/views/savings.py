@@ -9,7 +9,8 @@ from portal.api.http import row_pages
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_whole
-from portal.api.schemas import cost_query, cost_report, savings_output
+from portal.api.schemas import cost_query, savings_output
+from portal.api.schemas.outputs import document, documents
 from quotas.costs.questions import Question, asked_by
 from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, possible_savings
 
@@ -30,7 +31,7 @@ from quotas.costs.savings import IDLE_HOURS, MAX_IDLE_HOURS, possible_savings
             description=f"Rows, at most {row_pages.MAX_PAGE_SIZE}.",
         ),
     ],
-    responses=savings_output.SavingPage(),
+    responses=savings_output.SavingPage,
 )
 @api_view(["GET"])
 def savings(request: Request) -> Response:
@@ -44,6 +45,5 @@ def savings(request: Request) -> Response:
     question = Question(window, place.now, calendar=calendar)
     found = possible_savings(asked_by(current_user(request), question), hours)
     page = row_pages.page_of(request, found.found, place)
-    rows = [savings_output.row(one) for one in page["results"]]
-    totals = {"totals": savings_output.totals(found), "currency": found.currency}
-    return Response({**page, "results": rows, **totals, "window": cost_report.span(window)})
+    page["results"] = documents(page["results"], savings_output.SavingOut)
+    return Response({**page, **document(found, savings_output.SavingSums)})

@@ -6,29 +6,25 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
+from rest_framework import status
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
 from portal.api.http.operations import api_view
+from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import NotVisible
 from portal.tenants.models import User
 from quotas.costs import withdrawals
 
 
-def dated(
-    kind: str,
-    out: type[serializers.Serializer],
-    visible: Callable[[User], QuerySet[Any]],
-    render: Callable[[list[Any]], list[dict[str, Any]]],
-) -> Any:
+def dated(kind: str, described: type, visible: Callable[[User], QuerySet[Any]]) -> Any:
     """Return the view of one row of a kind of `withdrawals.KINDS`, of those that are visible to a person."""
     noun = withdrawals.KINDS[kind].noun
 
-    @extend_schema(methods=["GET"], summary=f"Return a {noun}", responses=out)
+    @extend_schema(methods=["GET"], summary=f"Return a {noun}", responses=output_of(described))
     @extend_schema(
         methods=["DELETE"], summary="Withdraw what has not begun", responses={204: None, **refusals("wrong_phase")}
     )
@@ -45,6 +41,6 @@ def dated(
         row = visible(user).filter(pk=dated_id).first()
         if row is None:
             raise NotVisible(f"The {noun} {dated_id}")
-        return Response(render([row])[0])
+        return Response(document(row, described))
 
     return view
