@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from allocations.capacity.quota_usage import QuotaUsage
 from portal.core import clock
+from portal.core.money import Hours
 from portal.tenants import access
 from portal.tenants.models import Team, User
 from quotas.catalog.selectors import pools
@@ -22,16 +24,12 @@ from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
 
 @dataclass(frozen=True)
 class Loan:
-    """A loan of quota.
-
-    ``borrower`` and ``lender`` are slugs: of a team, or of a department for its own quota; "" if the person may not see
-    that team. ``amount`` is in units of the pool, or in unit-hours.
-    """
+    """A loan of quota."""
 
     pool: str
-    borrower: str
-    lender: str
-    amount: Fraction
+    borrower: Annotated[str, "Slug of the team; empty if you may not see it."]
+    lender: Annotated[str, "Slug of the team, or of the department that has the quota; empty if you may not see it."]
+    amount: Annotated[Hours, "Decimal: units of the pool now, unit-hours in a window."]
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,8 @@ class TeamBalance:
     """What one team borrows and lends of one pool now, in units of the pool."""
 
     pool: str
-    borrowed: Fraction
-    lent: Fraction
+    borrowed: Hours
+    lent: Hours
 
 
 def current_loans(user: User, usage: QuotaUsage | None = None) -> list[Loan]:
