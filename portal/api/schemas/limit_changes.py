@@ -1,22 +1,23 @@
 """Several limits in one change, its preview, and the matrix of all quotas."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Annotated
 
-from rest_framework import serializers
-
-from allocations.limits import services as limit_services
-from allocations.limits.changes import MAX_CHANGES, PoolSum
-from allocations.limits.matrix import MatrixCell, MatrixRow, PoolColumn
+from allocations.domain.documents import FieldInfo
+from allocations.limits.changes import MAX_CHANGES
 from portal.api.http.strict import Body, List, Text
-from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.limit_fields import (
-    HOLDER_KINDS,
     QUOTA_HOLDER_KINDS,
-    FieldOut,
+    Differences,
     LimitBody,
     LimitEffectOut,
     LimitOut,
+    LimitScope,
+    Units,
 )
+from portal.api.schemas.outputs import INLINE
 from portal.tenants.models import Team
 
 
@@ -28,100 +29,78 @@ class PreviewedChangesBody(ChangesBody):
     token = Text(help_text="Of the preview of exactly these changes.")
 
 
-class ChangeEffectOut(LimitEffectOut):
-    holder_kind = serializers.ChoiceField(HOLDER_KINDS)
-    holder = serializers.CharField(help_text="Slug; team/username of a member.")
-    scope_kind = serializers.ChoiceField(["pool", "offering", "flavor", "all"])
-    scope = serializers.CharField(help_text="Id of the pool or offering, name of the flavor, or all.")
+@dataclass(frozen=True)
+class ChangeEffectOut:
+    """What is read from a limit as it shall be, and from its effect."""
+
+    limit: Annotated[LimitScope, INLINE, itemgetter(0)]
+    effect: Annotated[LimitEffectOut, INLINE, itemgetter(1)]
 
 
-class PoolSumOut(serializers.Serializer):
-    pool = serializers.CharField()
-    unit = serializers.CharField(help_text="GPUs, or units of the pool.")
-    available = serializers.IntegerField(help_text="On healthy devices now.")
-    before = serializers.IntegerField(help_text="All guaranteed quotas together, now.")
-    after = serializers.IntegerField(help_text="All guaranteed quotas together, after the change.")
+@dataclass(frozen=True)
+class PoolSumOut:
+    pool: Annotated[str, attrgetter("pool.key")]
+    unit: Annotated[str, "GPUs, or units of the pool."]
+    available: Annotated[int, "On healthy devices now."]
+    before: Annotated[int, "All guaranteed quotas together, now."]
+    after: Annotated[int, "All guaranteed quotas together, after the change."]
 
 
-class ChangesPreviewOut(serializers.Serializer):
-    token = serializers.CharField(
-        help_text="Send it with the same changes to apply them. It is void once one of the limits has changed."
-    )
-    changes = ChangeEffectOut(many=True, help_text="In the order of the changes; as if all were set.")
-    pools = PoolSumOut(many=True)
-    kueue = FieldOut(many=True)
+@dataclass(frozen=True)
+class PreviewSums:
+    token: Annotated[str, "Send it with the same changes to apply them. It is void once one of the limits has changed."]
+    pools: Sequence[PoolSumOut]
+    kueue: Differences
 
 
-class ChangedLimitsOut(serializers.Serializer):
-    results = LimitOut(many=True)
+@dataclass(frozen=True)
+class ChangesPreviewOut(PreviewSums):
+    changes: Annotated[Sequence[ChangeEffectOut], "In the order of the changes; as if all were set."]
 
 
-class MatrixPoolOut(serializers.Serializer):
-    id = serializers.CharField()
-    unit = serializers.CharField(help_text="GPUs, or units of the pool.")
-    available = serializers.IntegerField(
-        allow_null=True, help_text="On healthy devices now; null unless you see all teams."
-    )
-    allocated = serializers.IntegerField(
-        allow_null=True, help_text="All guaranteed quotas together; null unless you see all teams."
-    )
+@dataclass(frozen=True)
+class ChangedLimitsOut:
+    results: Sequence[LimitOut]
 
 
-class MatrixCellOut(serializers.Serializer):
-    pool = serializers.CharField()
-    nominal = serializers.IntegerField(
-        allow_null=True, help_text="null: no quota is set, which is not one of 0: nothing is borrowed or lent either."
-    )
-    borrowing = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
-    lending = serializers.IntegerField(allow_null=True, help_text="null: all of its unused quota.")
-    used = DecimalText(help_text="Decimal, in units of the pool; of a department that of its teams.")
-    borrowed = DecimalText(help_text="Used beyond the team's guaranteed quota.")
-    lent = DecimalText(help_text="Used by others of this quota.")
-    over = DecimalText(help_text="The part of `borrowed` that nobody lends, since a limit was lowered.")
+@dataclass(frozen=True)
+class MatrixPoolOut:
+    id: Annotated[str, attrgetter("pool.key")]
+    unit: Annotated[str, "GPUs, or units of the pool."]
+    available: Annotated[int | None, "On healthy devices now; null unless you see all teams."]
+    allocated: Annotated[int | None, "All guaranteed quotas together; null unless you see all teams."]
 
 
-class MatrixRowOut(serializers.Serializer):
-    holder_kind = serializers.ChoiceField(QUOTA_HOLDER_KINDS)
-    holder = serializers.CharField(help_text="Slug.")
-    cells = MatrixCellOut(many=True, help_text="One for each pool, in the order of `pools`.")
+@dataclass(frozen=True)
+class MatrixCellOut:
+    pool: Annotated[str, attrgetter("pool.key")]
+    nominal: Annotated[
+        int | None,
+        "null: no quota is set, which is not one of 0: nothing is borrowed or lent either.",
+        lambda cell: cell.quota and cell.quota.nominal,
+    ]
+    borrowing: Annotated[int | None, "null: unlimited.", lambda cell: cell.quota.borrowing if cell.quota else 0]
+    lending: Annotated[
+        int | None, "null: all of its unused quota.", lambda cell: cell.quota.lending if cell.quota else 0
+    ]
+    used: Annotated[Units, "Decimal, in units of the pool; of a department that of its teams."]
+    borrowed: Annotated[Units, "Used beyond the team's guaranteed quota."]
+    lent: Annotated[Units, "Used by others of this quota."]
+    over: Annotated[Units, "The part of `borrowed` that nobody lends, since a limit was lowered."]
 
 
-class MatrixOut(serializers.Serializer):
-    pools = MatrixPoolOut(many=True)
-    results = MatrixRowOut(many=True)
+@dataclass(frozen=True)
+class MatrixRowOut:
+    holder_kind: Annotated[
+        str,
+        FieldInfo(choices=tuple(QUOTA_HOLDER_KINDS)),
+        lambda row: "team" if isinstance(row.holder, Team) else "department",
+    ]
+    holder: Annotated[str, "Slug.", attrgetter("holder.slug")]
+    cells: Annotated[Sequence[MatrixCellOut], "One for each pool, in the order of `pools`."]
 
 
-def pool_document(column: PoolColumn) -> dict[str, Any]:
-    return {
-        "id": column.pool.key,
-        "unit": column.unit,
-        "available": column.available,
-        "allocated": column.allocated,
-    }
-
-
-def pool_sum_document(found: PoolSum) -> dict[str, Any]:
-    return {
-        "pool": found.pool.key,
-        "unit": found.unit,
-        "available": found.available,
-        "before": found.before,
-        "after": found.after,
-    }
-
-
-def row_document(row: MatrixRow) -> dict[str, Any]:
-    return {
-        "holder_kind": "team" if isinstance(row.holder, Team) else "department",
-        "holder": row.holder.slug,
-        "cells": [_cell_document(cell) for cell in row.cells],
-    }
-
-
-def _cell_document(cell: MatrixCell) -> dict[str, Any]:
-    quota = vars(cell.quota) if cell.quota else {"nominal": None, "borrowing": 0, "lending": 0}
-    return {
-        "pool": cell.pool.key,
-        **quota,
-        **{name: limit_services.text(getattr(cell, name)) for name in ("used", "borrowed", "lent", "over")},
-    }
+@dataclass(frozen=True)
+class MatrixOut:
+    pools: Annotated[Sequence[MatrixPoolOut], attrgetter("columns")]
+    results: Annotated[Sequence[MatrixRowOut], attrgetter("rows")]

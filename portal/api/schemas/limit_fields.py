@@ -1,29 +1,55 @@
 """The fields of limits, and of what setting one would do."""
 
-from rest_framework import serializers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Literal
+from uuid import UUID
 
+from allocations.domain.documents import FieldInfo
+from allocations.limits import services as limit_services
 from portal.api.http.edits import Update
 from portal.api.http.strict import Body, Integer, Text
-from portal.api.schemas.allocation_output import PHASES
-from portal.api.schemas.decimal_text import DecimalText
+from portal.api.schemas.allocation_output import OF_PHASES
+from portal.api.schemas.outputs import output_of
+from portal.core.money import Written
+from quotas.limits import services
+from quotas.limits.differences import Difference
 from quotas.limits.models import MAX_UNITS
+from quotas.limits.tree import Quota
 
 HOLDER_KINDS = ["department", "team", "project", "member"]
 QUOTA_HOLDER_KINDS = ["department", "team"]
+Units = Annotated[Fraction, Written(limit_services.text)]
 
 
-class LimitOut(serializers.Serializer):
-    id = serializers.IntegerField()
-    holder_kind = serializers.ChoiceField(HOLDER_KINDS)
-    holder = serializers.CharField(help_text="Slug; team/username of a member.")
-    scope_kind = serializers.ChoiceField(["pool", "offering", "flavor", "all"])
-    scope = serializers.CharField(help_text="Id of the pool or offering, name of the flavor, or all.")
-    unit = serializers.CharField(help_text="GPUs, slices, or units of the pool.")
-    nominal = serializers.IntegerField()
-    borrowing = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
-    lending = serializers.IntegerField(allow_null=True, help_text="null: all of its unused quota.")
-    used = DecimalText(allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}.")
-    enforced_by = serializers.ChoiceField(["kueue", "portal"])
+@dataclass(frozen=True)
+class LimitScope:
+    holder_kind: Annotated[str, FieldInfo(choices=tuple(HOLDER_KINDS))]
+    holder: Annotated[str, "Slug; team/username of a member."]
+    scope_kind: Literal["pool", "offering", "flavor", "all"]
+    scope: Annotated[str, "Id of the pool or offering, name of the flavor, or all."]
+
+
+@dataclass(frozen=True)
+class LimitOut(LimitScope):
+    id: int
+    unit: Annotated[
+        str,
+        "GPUs, slices, or units of the pool.",
+        lambda row: limit_services.unit(services.holder_and_scope(row)[1]),
+    ]
+    nominal: int
+    borrowing: Annotated[int | None, "null: unlimited."]
+    lending: Annotated[int | None, "null: all of its unused quota."]
+    used: Annotated[
+        Units | None,
+        "Decimal; null where Kueue keeps the limit, see /queues/{team}.",
+        lambda row: None if row.is_enforced_by_kueue else row.units_used,
+    ]
+    enforced_by: Annotated[Literal["kueue", "portal"], lambda row: "kueue" if row.is_enforced_by_kueue else "portal"]
 
 
 class LimitSpecBody(Body):
@@ -35,7 +61,7 @@ class LimitSpecBody(Body):
 class LimitSpecChange(Update):
     """A limit as GET gives it, or a part of it; omitted amounts stay unchanged. What is used is ignored."""
 
-    shown = LimitOut
+    shown = output_of(LimitOut)
     observed = frozenset({"used"})
     nominal = Integer(required=False, min_value=0, max_value=MAX_UNITS)
     borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS)
@@ -57,41 +83,35 @@ class LimitBody(LimitSpecBody):
     flavor = Text(required=False)
 
 
-class AmountsOut(serializers.Serializer):
-    nominal = serializers.IntegerField()
-    borrowing = serializers.IntegerField(allow_null=True)
-    lending = serializers.IntegerField(allow_null=True)
+@dataclass(frozen=True)
+class TouchedOut:
+    id: UUID
+    name: str
+    project: Annotated[str, attrgetter("project.slug")]
+    offering: Annotated[str, attrgetter("offering.key")]
+    slices: Annotated[int, "Of a custom claim its devices."]
+    phase: Annotated[str, OF_PHASES]
 
 
-class TouchedOut(serializers.Serializer):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    project = serializers.CharField()
-    offering = serializers.CharField()
-    slices = serializers.IntegerField(help_text="Of a custom claim its devices.")
-    phase = serializers.ChoiceField(PHASES)
+Differences = Annotated[
+    Sequence[Difference], partial(output_of(Difference, "FieldOut"), many=True), attrgetter("objects")
+]
 
 
-class FieldOut(serializers.Serializer):
-    kind = serializers.CharField()
-    name = serializers.CharField()
-    field = serializers.CharField()
-    before = serializers.CharField(allow_null=True)
-    after = serializers.CharField(allow_null=True)
+@dataclass(frozen=True)
+class LimitEffectOut:
+    before: Annotated[Quota | None, partial(output_of(Quota, "AmountsOut"))]
+    after: Annotated[Quota, partial(output_of(Quota, "AmountsOut"))]
+    unit: str
+    in_use: Units
+    over: Annotated[Units, "In use beyond all that it can get with this limit; the change ends nothing."]
+    borrowed: Annotated[
+        Units, "In use beyond its guaranteed quota with this limit: Kueue may reclaim it for the lender."
+    ]
+    allocations: Annotated[Sequence[TouchedOut], attrgetter("affected")]
+    detail: Annotated[str, attrgetter("sentence")]
 
 
-class LimitEffectOut(serializers.Serializer):
-    before = AmountsOut(allow_null=True)
-    after = AmountsOut()
-    unit = serializers.CharField()
-    in_use = DecimalText()
-    over = DecimalText(help_text="In use beyond all that it can get with this limit; the change ends nothing.")
-    borrowed = DecimalText(
-        help_text="In use beyond its guaranteed quota with this limit: Kueue may reclaim it for the lender."
-    )
-    allocations = TouchedOut(many=True)
-    detail = serializers.CharField()
-
-
+@dataclass(frozen=True)
 class EffectOut(LimitEffectOut):
-    kueue = FieldOut(many=True)
+    kueue: Differences

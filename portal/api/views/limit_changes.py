@@ -16,10 +16,19 @@ from portal.api.http.auth import LeadScope, current_user
 from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.strict import query_value, read
-from portal.api.schemas import limit_changes as schemas
-from portal.api.schemas.limit_changes import ChangedLimitsOut, ChangesBody, ChangesPreviewOut, PreviewedChangesBody
+from portal.api.schemas.limit_changes import (
+    ChangedLimitsOut,
+    ChangeEffectOut,
+    ChangesBody,
+    ChangesPreviewOut,
+    MatrixOut,
+    PreviewedChangesBody,
+    PreviewSums,
+)
+from portal.api.schemas.limit_fields import LimitOut
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.limits import document, effect_document, holder_and_scope, quota_of, require_holder_scope
+from portal.api.views.limits import holder_and_scope, quota_of, require_holder_scope
 from portal.core.errors import Invalid
 from portal.tenants.models import User
 
@@ -29,7 +38,7 @@ from portal.tenants.models import User
         OpenApiParameter("team", OpenApiTypes.STR, description="A part of the slug or name of teams and departments."),
         OpenApiParameter("pool", OpenApiTypes.STR, description="A part of the key of pools."),
     ],
-    responses=schemas.MatrixOut,
+    responses=output_of(MatrixOut),
 )
 @api_view(["GET"])
 def matrix(request: Request) -> Response:
@@ -37,15 +46,10 @@ def matrix(request: Request) -> Response:
     all teams gets those of departments too, each before its teams.
     """
     found = narrowed(limit_matrix(current_user(request)), query_value(request, "team"), query_value(request, "pool"))
-    return Response(
-        {
-            "pools": [schemas.pool_document(column) for column in found.columns],
-            "results": [schemas.row_document(row) for row in found.rows],
-        }
-    )
+    return Response(document(found, MatrixOut))
 
 
-@extend_schema(request=ChangesBody, responses={200: ChangesPreviewOut, **refusals("not_found")})
+@extend_schema(request=ChangesBody, responses={200: output_of(ChangesPreviewOut), **refusals("not_found")})
 @api_view(["POST"])
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
@@ -53,27 +57,15 @@ def preview(request: Request) -> Response:
     user = current_user(request)
     changes = _changes(user, read(ChangesBody, request)["changes"])
     found = limit_changes.preview(user, changes)
-    return Response(
-        {
-            "token": found.token,
-            "changes": [
-                {
-                    **{name: getattr(row, name) for name in ("holder_kind", "holder", "scope_kind", "scope")},
-                    **effect_document(effect),
-                }
-                for row, effect in zip((change.row() for change in changes), found.effects, strict=True)
-            ],
-            "pools": [schemas.pool_sum_document(each) for each in found.pools],
-            "kueue": [change._asdict() for change in found.objects],
-        }
-    )
+    effects = zip((change.row() for change in changes), found.effects, strict=True)
+    return Response(document(found, PreviewSums) | {"changes": documents(effects, ChangeEffectOut)})
 
 
 @extend_schema(
     summary="Set several limits",
     parameters=[KEY],
     request=PreviewedChangesBody,
-    responses={200: ChangedLimitsOut, **refusals("not_found", "preview_outdated")},
+    responses={200: output_of(ChangedLimitsOut), **refusals("not_found", "preview_outdated")},
 )
 @api_view(["POST"])
 @permission_classes([LeadScope])
@@ -88,7 +80,7 @@ def changes(request: Request) -> Response:
     for change in wanted:
         require_holder_scope(request, change.holder)
     rows = limit_changes.apply(user, wanted, body["token"])
-    return Response({"results": [document(row) for row in rows]})
+    return Response({"results": documents(rows, LimitOut)})
 
 
 def _changes(user: User, bodies: list[dict[str, Any]]) -> list[LimitChange]:

@@ -1,16 +1,19 @@
 """Limits and queue policies: list, preview, set and remove."""
 
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers, status
+from rest_framework import status
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations.domain.documents import FieldInfo
 from allocations.limits import services as limit_services
 from portal.api.http import edits, etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
@@ -19,11 +22,12 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Choice, query_values, read
-from portal.api.schemas.decimal_text import DecimalText
 from portal.api.schemas.limit_fields import QUOTA_HOLDER_KINDS, EffectOut, LimitBody, LimitOut, LimitSpecChange
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
+from portal.core.money import PlainDecimal, plain
 from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Team, User
@@ -42,14 +46,14 @@ from quotas.limits.tree import Quota
         OpenApiParameter(name, OpenApiTypes.STR)
         for name in ("department", "team", "project", "member", "pool", "offering", "flavor")
     ],
-    responses=page_schema(LimitOut),
+    responses=page_schema(output_of(LimitOut)),
 )
 @extend_schema(
     methods=["POST"],
     summary="Set a limit",
     parameters=[KEY],
     request=LimitBody,
-    responses={201: LimitOut, **refusals("not_found")},
+    responses={201: output_of(LimitOut), **refusals("not_found")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
@@ -70,10 +74,10 @@ def limits(request: Request) -> Response:
     for name in ("department", "team", "project", *fields):
         if given := query_values(request, name):
             rows = rows.filter(**{f"{fields.get(name, name + '__slug')}__in": given})
-    return page(request, rows, lambda found: [document(row) for row in found], "id")
+    return page(request, rows, partial(documents, cls=LimitOut), "id")
 
 
-@extend_schema(request=LimitBody, responses={200: EffectOut, **refusals("not_found")})
+@extend_schema(request=LimitBody, responses={200: output_of(EffectOut), **refusals("not_found")})
 @api_view(["POST"])
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
@@ -83,11 +87,11 @@ def preview(request: Request) -> Response:
     user = current_user(request)
     body = read(LimitBody, request)
     found = limit_services.effect(user, *holder_and_scope(user, body), quota_of(body))
-    return Response({**effect_document(found), "kueue": [change._asdict() for change in found.objects]})
+    return Response(document(found, EffectOut))
 
 
-@extend_schema(methods=["GET"], responses=LimitOut)
-@described("Change a limit", LimitSpecChange, LimitOut)
+@extend_schema(methods=["GET"], responses=output_of(LimitOut))
+@described("Change a limit", LimitSpecChange, output_of(LimitOut))
 @extend_schema(methods=["DELETE"], summary="Remove a limit", responses={204: None})
 @api_view(["GET", *METHODS, "DELETE"])
 @permission_classes([LeadScope])
@@ -103,7 +107,7 @@ def limit(request: Request, id_: int) -> Response:
         with transaction.atomic(), advisory_lock("limits"):
             row = selectors.visible_limit(user, id_)
             etag.require_match(request, version(row))
-            shown = document(row)
+            shown = document(row, LimitOut)
             quota = quota_of(shown | edits.changes(LimitSpecChange, request, shown))
             row = limit_services.set_limit(user, *services.holder_and_scope(row), quota)
     elif request.method == "DELETE":
@@ -112,25 +116,26 @@ def limit(request: Request, id_: int) -> Response:
     return _shown(row)
 
 
-class PolicyOut(serializers.Serializer):
-    holder_kind = serializers.ChoiceField(QUOTA_HOLDER_KINDS)
-    holder = serializers.CharField()
-    weight = DecimalText(help_text="Decimal.")
-    reclaim = serializers.ChoiceField(Reclaim.values)
-    within = serializers.ChoiceField(Within.values)
+@dataclass(frozen=True)
+class PolicyOut:
+    holder_kind: Annotated[str, FieldInfo(choices=tuple(QUOTA_HOLDER_KINDS))]
+    holder: str
+    weight: Annotated[PlainDecimal, "Decimal."]
+    reclaim: Annotated[str, FieldInfo(choices=tuple(Reclaim.values))]
+    within: Annotated[str, FieldInfo(choices=tuple(Within.values))]
 
 
 class PolicyBody(Update):
     """A queue policy as GET gives it, or a part of it; omitted fields stay unchanged."""
 
-    shown = PolicyOut
+    shown = output_of(PolicyOut)
     weight = Amount(required=False, max_digits=9, decimal_places=3, min_value=Decimal(0))
     reclaim = Choice(Reclaim.choices, required=False, help_text="Kueue's reclaimWithinCohort.")
     within = Choice(Within.choices, required=False, help_text="Kueue's withinClusterQueue.")
 
 
-@extend_schema(methods=["GET"], responses=PolicyOut)
-@described("Set a queue policy", PolicyBody, PolicyOut)
+@extend_schema(methods=["GET"], responses=output_of(PolicyOut))
+@described("Set a queue policy", PolicyBody, output_of(PolicyOut))
 @api_view(["GET", *METHODS])
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
@@ -153,55 +158,15 @@ def policy(request: Request, slug: str, kind: str) -> Response:
 
 
 def _policy_document(kind: str, slug: str, agreed: Policy) -> dict[str, Any]:
-    return {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight.normalize():f}"}
+    return document(PolicyOut(kind, slug, **vars(agreed)))
 
 
 def _policy_version(agreed: Policy) -> str:
-    return f"{agreed.weight.normalize():f}-{agreed.reclaim}-{agreed.within}"
-
-
-def document(row: Limit) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "holder_kind": row.holder_kind,
-        "holder": row.holder,
-        "scope_kind": row.scope_kind,
-        "scope": row.scope,
-        "unit": limit_services.unit(services.holder_and_scope(row)[1]),
-        "nominal": row.nominal,
-        "borrowing": row.borrowing,
-        "lending": row.lending,
-        "used": None if row.is_enforced_by_kueue else limit_services.text(row.units_used),
-        "enforced_by": "kueue" if row.is_enforced_by_kueue else "portal",
-    }
+    return f"{plain(agreed.weight)}-{agreed.reclaim}-{agreed.within}"
 
 
 def version(row: Limit) -> str:
     return f"{row.pk}-{row.nominal}-{row.borrowing}-{row.lending}"
-
-
-def effect_document(found: limit_services.Effect) -> dict[str, Any]:
-    """Return the effect, without the changes of Kueue's objects."""
-    return {
-        "before": None if found.before is None else vars(found.before),
-        "after": vars(found.after),
-        "unit": found.unit,
-        "in_use": limit_services.text(found.in_use),
-        "over": limit_services.text(found.over),
-        "borrowed": limit_services.text(found.borrowed),
-        "allocations": [
-            {
-                "id": row.pk,
-                "name": row.name,
-                "project": row.project.slug,
-                "offering": row.offering.key,
-                "slices": row.slices,
-                "phase": row.phase,
-            }
-            for row in found.affected
-        ],
-        "detail": found.sentence,
-    }
 
 
 def require_holder_scope(request: Request, holder: Holder) -> None:
@@ -211,7 +176,7 @@ def require_holder_scope(request: Request, holder: Holder) -> None:
 
 
 def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
-    return Response(document(row), status=code, headers={"ETag": etag.entity_tag(version(row))})
+    return Response(document(row, LimitOut), status=code, headers={"ETag": etag.entity_tag(version(row))})
 
 
 def quota_of(body: dict[str, Any]) -> Quota:
