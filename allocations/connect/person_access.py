@@ -7,6 +7,7 @@ token reaches all of these; the namespace of a kubeconfig is only what kubectl u
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 from django.conf import settings
 from django.db.models import F, QuerySet
@@ -48,7 +49,7 @@ class Credential:
     """A token for all of a person's projects in a cluster."""
 
     cluster: str
-    token: str
+    token: Annotated[str, "A token of your account there, with your rights in all your projects."]
     expires_at: datetime
 
 

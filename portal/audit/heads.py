@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import structlog
 from django.db.models import Max
@@ -24,10 +25,10 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Head:
-    """The chain at the end of `day` (UTC): `count` entries, `digest` that of the last."""
+    """The chain at the end of a day (UTC), with the digest of its last entry."""
 
     day: date
-    count: int
+    count: Annotated[int, "Entries in the chain at the end of the day."]
     digest: str
 
     def line(self) -> str:

@@ -1,33 +1,34 @@
 """The audit log: search, export, and the chain heads that prove it complete."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, timedelta
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Annotated, Any
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.decorators import content_negotiation_class
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations.domain.documents import fields_of
 from portal.api.http import exports
 from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view, is_head
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_time, query_value, query_values
-from portal.api.schemas.json_object import JsonObject
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.audit import heads as audit_heads
+from portal.audit.heads import Head
 from portal.core import rfc3339
 from portal.core.errors import Invalid
-from portal.core.models import AuditEntry, AuditSeal
+from portal.core.models import AuditEntry
 from portal.tenants import audit_log
 from portal.tenants.audit_log import Search
 
-COLUMNS = ("id", "at", "actor", "action", "target", "team", "project", "before", "after", "source", "request_id")
-SEALED = ("position", "digest")
 HEADS_SHOWN = timedelta(days=31)
 SEARCH = [
     *(OpenApiParameter(name, OpenApiTypes.STR) for name in audit_log.NAMED),
@@ -38,38 +39,47 @@ SEARCH = [
 ]
 
 
-class EntryOut(serializers.Serializer):
-    id = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    actor = serializers.CharField()
-    action = serializers.CharField()
-    target = serializers.CharField()
-    team = serializers.CharField(help_text="Empty: the platform's.")
-    project = serializers.CharField()
-    before = JsonObject(allow_null=True)
-    after = JsonObject(allow_null=True)
-    source = JsonObject()  # type: ignore[assignment]  # a field of that name, not the option
-    request_id = serializers.CharField()
-    position = serializers.IntegerField(allow_null=True, help_text="In the chain; null until it is sealed.")
-    digest = serializers.CharField(allow_null=True)
+def _at(entry: AuditEntry) -> str:
+    return entry.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-class HeadOut(serializers.Serializer):
-    day = serializers.DateField()
-    count = serializers.IntegerField(help_text="Entries in the chain at the end of the day.")
-    digest = serializers.CharField()
+@dataclass(frozen=True)
+class EntryOut:
+    """What is read from an ``AuditEntry``; its seal is loaded, if it has one."""
+
+    id: int
+    at: Annotated[datetime, _at]
+    actor: str
+    action: str
+    target: str
+    team: Annotated[str, "Empty: the platform's."]
+    project: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    source: Mapping[str, Any]
+    request_id: str
+    position: Annotated[
+        int | None,
+        "In the chain; null until it is sealed.",
+        lambda entry: entry.seal.position if hasattr(entry, "seal") else None,
+    ]
+    digest: Annotated[str | None, lambda entry: entry.seal.digest if hasattr(entry, "seal") else None]
 
 
-class HeadsOut(serializers.Serializer):
-    results = HeadOut(many=True)
+COLUMNS = [each.name for each in fields_of(EntryOut)]
 
 
-@extend_schema(parameters=SEARCH, responses=page_schema(EntryOut))
+@dataclass(frozen=True)
+class HeadsOut:
+    results: Sequence[Head]
+
+
+@extend_schema(parameters=SEARCH, responses=page_schema(output_of(EntryOut)))
 @api_view(["GET"])
 def entries(request: Request) -> Response:
     """List audit entries, newest first. Operators and auditors see all of them, leads those of their teams."""
     rows = audit_log.matching(current_user(request), _search(request))
-    return page(request, rows, lambda found: [document(entry) for entry in found], "-id")
+    return page(request, rows, partial(documents, cls=EntryOut), "-id")
 
 
 @extend_schema(
@@ -87,13 +97,13 @@ def export(request: Request) -> StreamingHttpResponse:
     user, search = current_user(request), _search(request)
     found = audit_log.nothing(user) if is_head(request) else audit_log.export(user, search)
     return StreamingHttpResponse(
-        lines(map(document, found)),
+        lines(document(entry, EntryOut) for entry in found),
         content_type=media_type,
         headers=exports.attachment(f"audit.{format_}"),
     )
 
 
-@extend_schema(parameters=[OpenApiParameter("since", OpenApiTypes.DATE)], responses=HeadsOut)
+@extend_schema(parameters=[OpenApiParameter("since", OpenApiTypes.DATE)], responses=output_of(HeadsOut))
 @api_view(["GET"])
 def heads(request: Request) -> Response:
     """List the head of the chain at the end of each past day, oldest first, to be stored elsewhere. The last 31 days
@@ -104,15 +114,7 @@ def heads(request: Request) -> Response:
         since = rfc3339.day(text) if text is not None else audit_heads.today() - HEADS_SHOWN
     except ValueError as error:
         raise Invalid({"since": ["Give a day as 2026-11-30."]}) from error
-    return Response({"results": HeadOut(audit_log.heads(user, since), many=True).data})
-
-
-def document(entry: AuditEntry) -> dict[str, Any]:
-    """Return an entry as REST and exports show it; its seal is loaded, if it has one."""
-    seal: AuditSeal | None = getattr(entry, "seal", None)
-    at = entry.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    values = {name: getattr(entry, name) for name in COLUMNS} | {"at": at}
-    return values | {name: getattr(seal, name, None) for name in SEALED}
+    return Response({"results": documents(audit_log.heads(user, since), Head)})
 
 
 def _search(request: Request) -> Search:
@@ -127,7 +129,7 @@ def _jsonl(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _csv(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
-    yield exports.line((*COLUMNS, *SEALED))
+    yield exports.line(COLUMNS)
     for values in documents:
         yield exports.line(exports.cell(value) for value in values.values())
 

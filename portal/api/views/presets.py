@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -20,16 +22,20 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, query_value, read
-from portal.api.schemas.outputs import document, output_of
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid, NotVisible
-from portal.core.money import DecimalString
+from portal.core.money import DecimalString, plain
 from portal.core.quotation import named
 from portal.http import own_writes
 from portal.tenants import access
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
 from quotas.catalog.models import Offering, Preset
+
+
+def _hours(row: Preset) -> str:
+    return plain(Decimal(row.hours))
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,8 @@ class PresetOut:
     count: int
     position: Annotated[int, "Those with a lower number come first."]
     hidden: Annotated[bool, "Not in the list."]
-    offering: Annotated[str, "With count and hours, the body of POST /allocations."]
-    hours: Annotated[DecimalString, "Decimal."]
+    offering: Annotated[str, "With count and hours, the body of POST /allocations.", attrgetter("offering.key")]
+    hours: Annotated[DecimalString, "Decimal.", _hours]
 
 
 class NewPreset(Body):
@@ -99,7 +105,7 @@ def presets(request: Request) -> Response:
             one for one in shown if offered.capacity(one).total and availability.headroom(project.team, one).max_quota
         ]
     rows = catalog.presets().filter(offering__key__in=[one.key for one in shown])
-    return page(request, rows, lambda found: [_document(row) for row in found], "position", "name")
+    return page(request, rows, partial(documents, cls=PresetOut), "position", "name")
 
 
 @extend_schema(methods=["GET"], responses=output_of(PresetOut))
@@ -122,7 +128,7 @@ def preset(request: Request, preset_id: int) -> Response:
     if row is None:
         raise NotVisible(f"The preset {preset_id}", hint="See the list of presets.")
     if request.method in METHODS:
-        changes = _named(edits.changes(PresetChange, request, _document(row)))
+        changes = _named(edits.changes(PresetChange, request, document(row, PresetOut)))
         row = services.save_preset(user, row, changes, etag.lock(request, _version))
     return _out(row)
 
@@ -142,22 +148,4 @@ def _version(row: Preset) -> str:
 
 
 def _out(row: Preset, status: int = 200) -> Response:
-    return Response(_document(row), status=status, headers={"ETag": etag.entity_tag(_version(row))})
-
-
-def _document(row: Preset) -> dict[str, Any]:
-    return document(
-        PresetOut(
-            id=row.pk,
-            name=row.name,
-            count=row.count,
-            position=row.position,
-            hidden=row.hidden,
-            offering=row.offering.key,
-            hours=_hours(row),
-        )
-    )
-
-
-def _hours(row: Preset) -> str:
-    return f"{Decimal(row.hours).normalize():f}"
+    return Response(document(row, PresetOut), status=status, headers={"ETag": etag.entity_tag(_version(row))})

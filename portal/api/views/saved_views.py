@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from functools import partial
+from operator import attrgetter
+from typing import Annotated
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -15,11 +17,10 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Body, Text, query_values, read
-from portal.api.schemas.outputs import document, output_of
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.tenants import access
 from quotas.costs import saved_views as services
-from quotas.costs.models import SavedView
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class SavedViewOut:
     id: int
     name: str
     query: Annotated[str, "Of /costs, and of the page of costs."]
-    owner: str
-    team: Annotated[str | None, "null: only its owner sees it."]
+    owner: Annotated[str, attrgetter("owner.username")]
+    team: Annotated[str | None, "null: only its owner sees it.", lambda row: row.team and row.team.slug]
     created_at: datetime
 
 
@@ -63,11 +64,11 @@ def saved_views(request: Request) -> Response:
         rows = services.visible(user)
         if teams := query_values(request, "team"):
             rows = rows.filter(team__slug__in=teams)
-        return page(request, rows, lambda found: [_document(row) for row in found], "id")
+        return page(request, rows, partial(documents, cls=SavedViewOut), "id")
     values = read(NewSavedView, request)
     team = access.team_for(user, values["team"]) if values.get("team") else None
     row = services.save(user, values["name"], values["query"], team)
-    return Response(_document(row), status=status.HTTP_201_CREATED)
+    return Response(document(row, SavedViewOut), status=status.HTTP_201_CREATED)
 
 
 @extend_schema(methods=["GET"], responses=output_of(SavedViewOut))
@@ -80,17 +81,4 @@ def saved_view(request: Request, view_id: int) -> Response:
     if request.method == "DELETE":
         services.delete(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
-    return Response(_document(row))
-
-
-def _document(row: SavedView) -> dict[str, Any]:
-    return document(
-        SavedViewOut(
-            id=row.pk,
-            name=row.name,
-            query=row.query,
-            owner=row.owner.username,
-            team=row.team.slug if row.team else None,
-            created_at=row.created_at,
-        )
-    )
+    return Response(document(row, SavedViewOut))
