@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from allocations.capacity.headroom import Availability
 from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.domain.admission import AdmissionInput, Fact
 from allocations.domain.backend_capabilities import CAPABILITIES
+from allocations.domain.documents import FieldInfo
 from allocations.requests import rules
 from portal.core import money
+from portal.core.money import Hours, Money
 from portal.tenants.models import Project
 from quotas.catalog.models import Isolation, Offering
 
@@ -23,19 +25,18 @@ ACCEPTABLE_ISOLATION: Mapping[str, frozenset[str]] = {
 }
 """Isolation levels of an alternative by that of the requested slice: never a shared one for an isolated one."""
 
+FITS = FieldInfo(choices=("now", "queue", "never"))
+
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another request that no rule refuses.
-
-    ``hours`` and ``price`` are exact. ``price`` is None if the offering has none, ``starts_at`` if it starts now.
-    """
+    """Another request that no rule refuses. ``starts_at`` is None if it starts now."""
 
     offering: str
     count: int
-    hours: Fraction
-    fits: str
-    price: Fraction | None
+    hours: Annotated[Hours, "Decimal."]
+    fits: Annotated[str, FITS]
+    price: Annotated[Money | None, "Decimal, in total."]
     starts_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import Annotated
 
 from allocations.domain.admission import ALLOCATION_LIMITS
 from allocations.domain.allocation_spec import AllocationRequest
@@ -18,12 +19,12 @@ from quotas.costs import selectors as costs
 
 @dataclass(frozen=True)
 class PreviewWarning:
-    """A warning about an accepted request. ``alternative`` is a better request, or None."""
+    """A warning about an accepted request."""
 
     reason: WarningReason
     detail: str
     hint: str
-    alternative: Alternative | None
+    alternative: Annotated[Alternative | None, "An offering that suits it better."]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from operator import itemgetter
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
@@ -149,15 +150,20 @@ class EventOut:
 
 @dataclass(frozen=True)
 class PlannedOut:
-    apiVersion: str
-    kind: str
-    name: str
-    yaml: str
+    """What is read from a manifest."""
+
+    apiVersion: Annotated[str, itemgetter("apiVersion")]
+    kind: Annotated[str, itemgetter("kind")]
+    name: Annotated[str, lambda content: content["metadata"]["name"]]
+    yaml: Annotated[str, to_yaml]
 
 
 @dataclass(frozen=True)
-class ManifestOut(PlannedOut):
-    applied: bool
+class ManifestOut:
+    """What is read from a manifest and whether it was applied."""
+
+    content: Annotated[PlannedOut, INLINE, itemgetter(0)]
+    applied: Annotated[bool, itemgetter(1)]
 
 
 @dataclass(frozen=True)
@@ -231,12 +237,3 @@ def hours(value: Decimal | None) -> DecimalString | None:
 def _device(held: HeldDevice) -> DeviceHeldOut:
     placement = PlacementOut(*held.placement) if held.placement else None
     return DeviceHeldOut(held.node, held.device, held.uuid, held.parent_uuid, held.profile, placement)
-
-
-def planned(content: Mapping[str, Any]) -> PlannedOut:
-    return PlannedOut(content["apiVersion"], content["kind"], content["metadata"]["name"], to_yaml(content))
-
-
-def manifests(row: Allocation) -> ManifestsOut:
-    found = selectors.manifests(row)
-    return ManifestsOut([ManifestOut(**vars(planned(content)), applied=applied) for content, applied in found])

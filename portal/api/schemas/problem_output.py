@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, get_args
 from rest_framework.serializers import Serializer
 
 from allocations.cluster.errors import ClusterStoreFull
+from allocations.requests.alternatives import Alternative
 from portal.api.http import problems
 from portal.api.http.etag import PreconditionFailed, PreconditionRequired
 from portal.api.schemas.outputs import output_of
-from portal.api.schemas.preview_output import AlternativeOut
 from portal.core import errors
 from portal.core.errors import Problem, Violation
 from portal.http.idempotency import KeyReused
@@ -79,7 +79,7 @@ class ProblemType(NamedTuple):
             }
             members["alternatives"] = {
                 "type": "array",
-                "items": reference(output_of(AlternativeOut)),
+                "items": reference(output_of(Alternative)),
                 "description": "Requests that would be accepted.",
             }
         required = list(members)

@@ -71,8 +71,7 @@ FILTERS = [
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
     seen = preview_request(current_user(request), to_request(read(AllocationBody, request)))
-    objects = [content for content, _ in selectors.manifests(services.draft(seen))]
-    return Response(document(preview_output.preview(seen, objects)))
+    return Response(document(seen, preview_output.PreviewOut))
 
 
 @extend_schema(
@@ -119,7 +118,8 @@ def events(request: Request, id_: str) -> Response:
 @api_view(["GET"])
 def manifests(request: Request, id_: str) -> Response:
     """List the objects of the allocation in the cluster, as the portal applies them."""
-    return Response(document(out.manifests(selectors.get(current_user(request), id_))))
+    found = selectors.manifests(selectors.get(current_user(request), id_))
+    return Response({"results": documents(found, out.ManifestOut)})
 
 
 @extend_schema(parameters=[ID], responses={200: output_of(Connection), **refusals("wrong_phase")})

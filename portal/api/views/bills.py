@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
@@ -14,19 +14,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
-from portal.api.http.idempotency import KEY, idempotent, stated
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, List, Text, read
 from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.withdrawals import dated
+from portal.api.views.withdrawals import dated, in_currency
 from portal.core.errors import NotVisible
 from portal.core.money import PlainDecimal
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.costs import bills as services
-from quotas.costs import selectors
 from quotas.costs.models import Bill, SharedCost
 
 MONTH_HELP = "Such as 2026-11, UTC."
@@ -79,17 +78,13 @@ class NewSharedCost(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-def _meaning(values: dict[str, Any]) -> dict[str, Any]:
-    return {"currency": selectors.currency(), **stated(values)}
-
-
 @extend_schema(methods=["GET"], responses=page_schema(output_of(BillOut)))
 @extend_schema(
     methods=["POST"], summary="Enter a bill", parameters=[KEY], request=NewBill, responses={201: output_of(BillOut)}
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
-@idempotent(NewBill, _meaning)
+@idempotent(NewBill, in_currency)
 def bills(request: Request) -> Response:
     """List the bills of clusters, newest month first. POST enters one of a month that has ended (operators): what it
     differs from what the cluster's capacity cost is `adjustment` of `/costs`.
@@ -131,7 +126,7 @@ def bill(request: Request, bill_id: int) -> Response:
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
-@idempotent(NewSharedCost, _meaning)
+@idempotent(NewSharedCost, in_currency)
 def shared_costs(request: Request) -> Response:
     """List the fixed costs of each month that all share, such as network or support, latest first. POST sets one from
     this month on or later (operators): it is `shared_cost` of `/costs`.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
@@ -13,17 +13,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
-from portal.api.http.idempotency import KEY, idempotent, stated
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Choice, Text, Timestamp, read
 from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.withdrawals import dated
+from portal.api.views.withdrawals import dated, in_currency
 from portal.core.money import PlainDecimal
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.costs import capacity_services, price_tables, selectors
+from quotas.costs import capacity_services, price_tables
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import NodeCost, NodeTerm
 from quotas.costs.node_split import PRESETS
@@ -85,10 +85,6 @@ class NewNodeTerm(Body):
     valid_from = Timestamp(required=False, allow_null=True, help_text="Default: now.")
 
 
-def _meaning(values: dict[str, Any]) -> dict[str, Any]:
-    return {"currency": selectors.currency(), **stated(values)}
-
-
 @extend_schema(methods=["GET"], responses=page_schema(output_of(NodeCostOut)))
 @extend_schema(
     methods=["POST"],
@@ -99,7 +95,7 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
-@idempotent(NewNodeCost, _meaning)
+@idempotent(NewNodeCost, in_currency)
 def node_costs(request: Request) -> Response:
     """List what an hour of nodes, or of their GPUs, costs the platform, latest first. POST sets it from now on or later
     (operators). Holders pay prices; the difference is `price_variance` of `/costs`.

@@ -17,17 +17,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
-from portal.api.http.idempotency import KEY, idempotent, stated
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Boolean, Text, Timestamp, query_values, read
 from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
-from portal.api.views.withdrawals import dated
+from portal.api.views.withdrawals import dated, in_currency
 from portal.core.errors import Invalid
 from portal.core.money import PlainDecimal
 from portal.tenants.models import User
-from quotas.costs import price_tables, public_prices, selectors, services
+from quotas.costs import price_tables, public_prices, services
 from quotas.costs.amounts import DECIMALS
 from quotas.costs.models import Price
 from quotas.costs.node_terms import Term
@@ -100,10 +100,6 @@ class ImportOut:
     applied: Annotated[bool, attrgetter("is_applied")]
 
 
-def _meaning(values: dict[str, Any]) -> dict[str, Any]:
-    return {"currency": selectors.currency(), **stated(values)}
-
-
 @extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(output_of(PriceOut)))
 @extend_schema(
     methods=["POST"],
@@ -114,7 +110,7 @@ def _meaning(values: dict[str, Any]) -> dict[str, Any]:
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
-@idempotent(NewPrice, _meaning)
+@idempotent(NewPrice, in_currency)
 def prices(request: Request) -> Response:
     """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators): of a
     flavor's GPUs, or the list price of an offering's slices.

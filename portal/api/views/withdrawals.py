@@ -12,12 +12,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import stated
 from portal.api.http.operations import api_view
 from portal.api.schemas.outputs import document, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.errors import NotVisible
 from portal.tenants.models import User
-from quotas.costs import withdrawals
+from quotas.costs import selectors, withdrawals
+
+
+def in_currency(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what a body with an amount means: without a currency, that of all prices."""
+    return {"currency": selectors.currency(), **stated(values)}
 
 
 def dated(kind: str, described: type, visible: Callable[[User], QuerySet[Any]]) -> Any:
