@@ -97,7 +97,7 @@ def _composed(inner: Callable[[Any], Any], outer: Callable[[Any], Any]) -> Calla
 
 
 def _write(field: SpecField) -> Callable[[Any], Any] | None:
-    if amount := written(field):
+    if field.type is not str and (amount := written(field)):
         return amount.text
     if _is_object(field.type):
         return partial(document, cls=field.type)
