@@ -17,8 +17,8 @@ from tests.support.web_process import web_process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CLIENTS = 200
-MANY = 20
-"""More than there are threads."""
+MANY = 40
+"""Were each to keep one of four threads for RECEIVE_S, the first answer after them would take 30 s."""
 HEAD = b"POST /login HTTP/1.1\r\nHost: localhost\r\n"
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 LARGE = "drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
@@ -78,7 +78,7 @@ def test_two_hundred_slow_clients_keep_nobody_waiting(port, connect, sent):
         connect(sent)
     took = sorted(seconds(port) for _ in range(20))
     assert took[10] < 0.5
-    assert took[-1] < 5
+    assert took[-1] < MANY / 4 * RECEIVE_S / 2
 
 
 def test_who_sends_a_byte_now_and_then_is_closed_after_the_time_for_a_request_all_the_same(connect):
