@@ -6,6 +6,7 @@ from datetime import UTC, timedelta
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -136,3 +137,10 @@ FORMATS: dict[str, tuple[str, Callable[[Iterable[dict[str, Any]]], Iterator[str]
     "csv": (exports.CSV, _csv),
     "jsonl": ("application/jsonl", _jsonl),
 }
+
+
+urlpatterns = [
+    path("audit", entries),
+    path("audit/export", export),
+    path("audit/heads", heads),
+]

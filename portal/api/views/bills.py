@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -176,3 +177,11 @@ def _shared_costs(user: User) -> QuerySet[SharedCost]:
 
 
 shared_cost = dated("fixed-cost", SharedCostOut, _shared_costs, _render_shared)
+
+
+urlpatterns = [
+    path("bills", bills),
+    path("bills/<int:bill_id>", bill),
+    path("shared-costs", shared_costs),
+    path("shared-costs/<int:dated_id>", shared_cost),
+]

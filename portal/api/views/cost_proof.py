@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -83,3 +84,8 @@ def _proof(row: BalanceProof, since: datetime | None) -> dict[str, Any]:
         "failures": row.failures,
         "failure_count": row.failure_count,
     }
+
+
+urlpatterns = [
+    path("costs/proof", proof),
+]

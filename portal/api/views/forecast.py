@@ -1,5 +1,6 @@
 """The forecast of costs."""
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -31,3 +32,8 @@ def forecast(request: Request) -> Response:
     question = Question(window, now, where=where, calendar=calendar)
     found = cost_forecast.in_window(cost_forecast.visible(current_user(request), question, named))
     return Response(forecast_output.document(found, str(calendar.zone)))
+
+
+urlpatterns = [
+    path("costs/forecast", forecast),
+]

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -141,3 +142,9 @@ def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None
         }
         for row in rows
     ]
+
+
+urlpatterns = [
+    path("jobs", jobs),
+    path("jobs/<uuid:uid>", job),
+]

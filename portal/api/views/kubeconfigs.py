@@ -1,5 +1,6 @@
 """Access to a cluster without an allocation: kubeconfigs of projects, and the tokens that they ask for."""
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -65,3 +66,9 @@ def kubeconfig(request: Request, slug: str) -> Response:
     until = token_expires_at(request)
     made = person_access.kubeconfig(current_user(request), slug, Format(wanted), until=until)
     return Response(KubeconfigOut(made).data, headers=NO_STORE)
+
+
+urlpatterns = [
+    path("credentials", credentials),
+    path("projects/<str:slug>/kubeconfig", kubeconfig),
+]

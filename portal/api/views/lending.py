@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -53,3 +54,8 @@ def document(loan: lending.Loan | lending.TeamBalance) -> dict[str, Any]:
         name: value if isinstance(value, str) else money.text(value, money.HOURS_PLACES)
         for name, value in vars(loan).items()
     }
+
+
+urlpatterns = [
+    path("lending", loans),
+]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -181,3 +182,11 @@ def _render_terms(rows: list[NodeTerm]) -> list[dict[str, Any]]:
 
 node_cost = dated("node-cost", NodeCostOut, _costs, _render_costs)
 node_term = dated("node-term", NodeTermOut, _terms, _render_terms)
+
+
+urlpatterns = [
+    path("node-costs", node_costs),
+    path("node-costs/<int:dated_id>", node_cost),
+    path("node-terms", node_terms),
+    path("node-terms/<int:dated_id>", node_term),
+]

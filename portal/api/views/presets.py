@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
@@ -161,3 +162,9 @@ def _document(row: Preset) -> dict[str, Any]:
 
 def _hours(row: Preset) -> str:
     return f"{Decimal(row.hours).normalize():f}"
+
+
+urlpatterns = [
+    path("presets", presets),
+    path("presets/<int:preset_id>", preset),
+]

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -194,3 +195,12 @@ def _render(rows: list[Price]) -> list[dict[str, Any]]:
 
 
 price = dated("price", PriceOut, _visible, _render)
+
+
+urlpatterns = [
+    path("prices", prices),
+    path("prices/export", export),
+    path("prices/import", import_),
+    path("prices/public", public),
+    path("prices/<int:dated_id>", price),
+]

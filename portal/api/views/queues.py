@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -168,3 +169,9 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "job": entry.id if entry.kind == "job" else None,
         **{name: getattr(entry, name) for name in shown},
     }
+
+
+urlpatterns = [
+    path("queues", queues),
+    path("queues/<str:slug>", queue),
+]

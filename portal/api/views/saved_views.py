@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -94,3 +95,9 @@ def _document(row: SavedView) -> dict[str, Any]:
             created_at=row.created_at,
         )
     )
+
+
+urlpatterns = [
+    path("saved-views", saved_views),
+    path("saved-views/<int:view_id>", saved_view),
+]

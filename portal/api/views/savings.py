@@ -1,5 +1,6 @@
 """What could be saved."""
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -47,3 +48,8 @@ def savings(request: Request) -> Response:
     rows = [savings_output.row(one) for one in page["results"]]
     totals = {"totals": savings_output.totals(found), "currency": found.currency}
     return Response({**page, "results": rows, **totals, "window": cost_report.span(window)})
+
+
+urlpatterns = [
+    path("costs/savings", savings),
+]
