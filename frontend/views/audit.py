@@ -72,3 +72,4 @@ urlpatterns = [
     path("audit", audit, name="audit"),
 ]
 DOCS = "operate/audit"
+MENU = {"audit": "Audit log"}

@@ -20,3 +20,4 @@ urlpatterns = [
     path("kueue", kueue, name="kueue"),
 ]
 DOCS = "concepts/lending"
+MENU = {"kueue": "Kueue"}

@@ -185,3 +185,4 @@ urlpatterns = [
     path("prices/<str:kind>/<int:dated_id>/withdraw", withdraw, name="withdraw"),
 ]
 DOCS = "operate/prices"
+MENU = {"prices": "Prices and bills"}

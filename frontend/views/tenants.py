@@ -151,3 +151,4 @@ urlpatterns = [
     path("tenants/projects/new", new_project, name="new-project"),
 ]
 DOCS = "concepts/tenants"
+MENU = {"tenants": "Organization"}
