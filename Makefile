@@ -20,7 +20,7 @@ help:
 	@echo "make test-long    before a release: random tests in full size, generated clients of five languages, a hostile member for 10 minutes, 50 kills in 20 minutes"
 	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
-	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/evidence/access.md"
+	@echo "make matrix       asks every address as every role, and writes docs/evidence/access.md"
 	@echo "make schema       writes tests/api/schema.json, the REST schema without words, whose difference is what clients will notice"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
 	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"

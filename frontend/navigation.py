@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 
-from frontend import banners, docs_pages
+from frontend import banners, docs_pages, views
 from frontend.presenters import costs_sections
+from portal.core.modules import modules_of
 from portal.core.reading import read_tables
 from portal.tenants import access
 from portal.tenants.models import PlatformRole, Role, User
@@ -31,7 +33,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     """Return what `base.html` shows of the person and of the portal; one query."""
     user = request.user
     *found, roles = read_tables(*banners.parts(), access.roles_in_teams(user))
-    shown: dict[str, Any] = {"banners": banners.of_rows(*found), "navigation": [], "may_request": False}
+    shown: dict[str, Any] = {"banners": banners.of_parts(found), "navigation": [], "may_request": False}
     if isinstance(user, User):
         names = {role for _, role in roles}
         shown["navigation"] = [_link(request.path, name, word) for name, word in words(user, names)]
@@ -59,6 +61,19 @@ def words(user: User, roles: AbstractSet[str]) -> Iterator[tuple[str, str]]:
     yield "limits", "Limits"
     if Role.LEAD in roles:
         yield "teams", "Teams"
+
+
+def menu(user: object) -> dict[str, str]:
+    """Return the names of the addresses in the menu of platform staff, with their words, in the order of these: `MENU`
+    of their modules of views.
+    """
+    return _menu() if isinstance(user, User) and user.platform_role else {}
+
+
+@cache
+def _menu() -> dict[str, str]:
+    found = ((word, name) for module in modules_of(views) for name, word in getattr(module, "MENU", {}).items())
+    return {name: word for word, name in sorted(found)}
 
 
 def _link(path: str, name: str, word: str) -> Link:

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
-import yaml
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from rest_framework.permissions import SAFE_METHODS
 
-from docs.generate.markdown import table
+from docs.generate.markdown import rows_of, table
 from portal.api.http.auth import MethodScope
 from portal.settings import BASE_DIR
 
@@ -29,14 +28,14 @@ and for the settings of a project, and instead of `request` to revoke tokens of 
 """
 TEAM = {"viewer", "member", "lead"}
 WORDS = {"viewer": "viewers", "member": "members", "lead": "leads", "auditor": "auditors", "operator": "operators"}
-MAY = {"allowed", 409, 503}
+MAY = {"allowed", "409", "503"}
 """Answers of the matrix to those who may: 409 and 503 say what was missing where it was tried."""
 
 
 def operations() -> str:
     schema = SchemaGenerator().get_schema(request=None, public=True)
-    answers = yaml.safe_load((BASE_DIR / "tests" / "api" / "matrix.yaml").read_text(encoding="utf-8"))
-    may = {re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", name): who_may(row) for name, row in answers.items()}
+    answers = rows_of((BASE_DIR / "docs" / "evidence" / "access.md").read_text(encoding="utf-8"), "address")
+    may = {re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", row["address"].strip("`")): who_may(row) for row in answers}
     scopes = dict(_scopes())
     rows = []
     for path, methods in sorted(schema["paths"].items()):
@@ -50,7 +49,7 @@ def operations() -> str:
     return (HEAD + table(("operation", "what it does", "who may", "scope"), rows)).rstrip("\n") + "\n"
 
 
-def who_may(row: Mapping[str, str | int]) -> str:
+def who_may(row: Mapping[str, str]) -> str:
     """Return in words which roles the access matrix lets through."""
     roles = {role for role, answer in row.items() if answer in MAY}
     if "anonymous" in roles:

@@ -55,14 +55,15 @@ def _pages(user: User, memberships: list[Membership]) -> Iterator[Place]:
         "people": "People and roles",
     }
     if access.sees_all(user):
-        named |= {"fleet": "Fleet", "flavors": "Flavors and nodes", "tenants": "Organization", "kueue": "Kueue"}
-    if access.sees_all(user) or Role.LEAD in roles:
+        named |= {"fleet": "Fleet", "flavors": "Flavors and nodes", **navigation.menu(user)}
+    if Role.LEAD in roles:
         named |= {"audit": "Audit log"}
     named |= {"docs": "Docs", "api-docs": "REST API", "shortcuts": "Keyboard shortcuts"}
     for name, word in named.items():
         yield Place(word, "Page", reverse(name))
+    urls = {reverse(name) for name in named}
     for section in costs_sections.sections(user, ""):
-        if section.url != reverse("costs"):
+        if section.url not in urls:
             yield Place(section.word, "Page of costs", section.url)
     for one in memberships:
         yield Place(f"Queue of {one.team.slug}", "Page", reverse("queue", args=[one.team.slug]))

@@ -8,6 +8,7 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from allocations.connect.connection import USABLE, connect, label_line
@@ -212,3 +213,16 @@ def kubeconfig(request: PageRequest, id_: UUID) -> HttpResponse:
         content_type="application/yaml",
         headers={"Content-Disposition": 'attachment; filename="gpu-portal.kubeconfig"'},
     )
+
+
+urlpatterns = [
+    path("allocations", index, name="allocations"),
+    path("allocations/<uuid:id_>", allocation, name="allocation"),
+    path("allocations/<uuid:id_>/release", release, name="release"),
+    path("allocations/<uuid:id_>/extend", extend, name="extend"),
+    path("allocations/<uuid:id_>/retry", retry, name="retry"),
+    path("allocations/<uuid:id_>/kubeconfig", kubeconfig, name="kubeconfig"),
+    path("allocations/<uuid:id_>/pods", pods, name="allocation-pods"),
+]
+DOCS = "how-to/extend-and-release"
+DOCS_OF = {"allocation": "how-to/connect", "allocation-pods": "how-to/connect"}

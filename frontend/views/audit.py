@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -65,3 +66,10 @@ def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
         raise Invalid({"older": ["This page does not exist. Use the links below the table."]})
     return int(text)
+
+
+urlpatterns = [
+    path("audit", audit, name="audit"),
+]
+DOCS = "operate/audit"
+MENU = {"audit": "Audit log"}

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.views.decorators.http import require_safe
 
 from frontend import banners
@@ -18,3 +19,8 @@ def show(request: PageRequest) -> HttpResponse:
     if request.GET.get("v") == current.version:
         return HttpResponse(status=204)
     return render(request, "frontend/banners.html", {"banners": current})
+
+
+urlpatterns = [
+    path("banners", show, name="banners"),
+]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend.paged import paged
@@ -88,3 +88,11 @@ def set_fixed_cost(request: PageRequest) -> HttpResponse:
     return previewed(
         request, form, lambda: shown.shared_cost_effect(*previews.shared_cost_effect(form.act)), act, words
     )
+
+
+urlpatterns = [
+    path("bills", bills, name="bills"),
+    path("bills/enter", enter_bill, name="enter-bill"),
+    path("bills/fixed-costs/set", set_fixed_cost, name="set-fixed-cost"),
+]
+DOCS = "operate/prices"

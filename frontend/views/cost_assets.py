@@ -4,6 +4,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -125,3 +126,9 @@ def _page(text: str) -> int:
     if text and not (text.isdecimal() and len(text) < 8 and int(text)):
         raise Invalid({"page": ["This page does not exist. Use the links below the table."]})
     return int(text or 1)
+
+
+urlpatterns = [
+    path("costs/assets", cost_assets, name="cost-assets"),
+]
+DOCS = "how-to/costs"

@@ -4,6 +4,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -81,3 +82,9 @@ def _curl(cluster: str, name: str, address: dict[str, str]) -> str:
     except ValueError:  # a quotation mark in a name
         return ""
     return curl(f"{REST}/assets?{urlencode({**address, 'aggregate': 'gpu', 'filter': where})}")
+
+
+urlpatterns = [
+    path("costs/assets/<str:cluster>/<str:name>", node, name="cost-assets-node"),
+]
+DOCS = "how-to/costs"

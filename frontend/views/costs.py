@@ -9,6 +9,7 @@ from uuid import UUID
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -210,3 +211,10 @@ def _columns(address: CostsAddress) -> dict[str, tuple[str, str]]:
     now = address.values.get("sort", "")
     orders = {now: "ascending" if now == "name" else "descending"}
     return {name or "cost": (address.page(sort=name), orders.get(name, "")) for name in costs_form.SORTS}
+
+
+urlpatterns = [
+    path("costs", costs, name="costs"),
+    path("costs/allocations/<uuid:id_>", allocation, name="costs-allocation"),
+]
+DOCS = "how-to/costs"

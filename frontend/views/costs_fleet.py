@@ -5,6 +5,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -69,3 +70,9 @@ def fleet(request: PageRequest) -> HttpResponse:
 def _days(start: datetime, end: datetime, calendar: Calendar) -> Sequence[datetime]:
     """Return the bounds of the time and the midnights between them; none of a time that has not begun."""
     return steps.edges(Window(start, end), Step.DAY, calendar) if start < end else ()
+
+
+urlpatterns = [
+    path("costs/fleet", fleet, name="costs-fleet"),
+]
+DOCS = "concepts/capacity"

@@ -5,6 +5,7 @@ days that a forecast is made from take longer to read than the costs.
 from datetime import datetime
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -48,3 +49,9 @@ def _forecast(user: User, question: Question) -> CostForecast | str:
     if not is_forecast(question.window, question.now):
         return NONE_OF_PAST
     return cost_forecast.in_window(visible)
+
+
+urlpatterns = [
+    path("costs/forecast", forecast, name="costs-forecast"),
+]
+DOCS = "how-to/costs"

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_POST
 
 from frontend.pages import PageRequest, page
@@ -36,3 +37,10 @@ def delete(request: PageRequest, view_id: int) -> HttpResponse:
     saved_views.delete(request.user, row)
     messages.success(request, f"View {row.name} deleted.")
     return redirect(address_of(QueryDict(request.POST.get("query", "")), "").page())
+
+
+urlpatterns = [
+    path("costs/views", save, name="save-view"),
+    path("costs/views/<int:view_id>/delete", delete, name="delete-view"),
+]
+DOCS = "how-to/costs"

@@ -7,6 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import SuspiciousFileOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import path
 from django.utils._os import safe_join
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
@@ -55,3 +56,9 @@ def _file(request: HttpRequest, name: str) -> HttpResponseBase:
     if response.status_code == 200 and name.endswith(TEXTS):
         compress(request, response)
     return response
+
+
+urlpatterns = [
+    path("docs/", docs, name="docs"),
+    path("docs/<path:file>", docs),
+]

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.db.models import BooleanField, Count, F, Func, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend.paged import paged
@@ -83,3 +84,11 @@ def _named(request: PageRequest, name: str) -> Flavor:
     if row is None:
         raise NotVisible(f"The flavor {named(name)}")
     return row
+
+
+urlpatterns = [
+    path("flavors", flavors, name="flavors"),
+    path("flavors/<str:name>", flavor, name="flavor"),
+    path("flavors/<str:name>/unaccept", unaccept, name="unaccept-flavor"),
+]
+DOCS = "how-to/offer-gpus"

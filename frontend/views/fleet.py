@@ -2,6 +2,7 @@
 
 from django.db.models import Q
 from django.http import HttpResponse
+from django.urls import path
 from django.views.decorators.http import require_safe
 
 from allocations.capacity import fleet_nodes
@@ -80,3 +81,10 @@ def node(request: PageRequest, cluster: str, name: str) -> HttpResponse:
         "version": current,
     }
     return show(request, "frontend/fleet_node.html", context, partial="live")
+
+
+urlpatterns = [
+    path("fleet", fleet, name="fleet"),
+    path("fleet/nodes/<str:cluster>/<str:name>", node, name="fleet-node"),
+]
+DOCS = "operate/troubleshoot"

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import trigger_client_event
@@ -135,3 +136,9 @@ def _operators(reader: Reader) -> dict[str, Any]:
 def _auditors(reader: Reader) -> dict[str, Any]:
     rows = audit_log.matching(reader.user, Search()).order_by("-pk")[:LATEST_ENTRIES]
     return {"lines": lines(rows)}
+
+
+urlpatterns = [
+    path("", home, name="home"),
+]
+DOCS = "start/engineer"

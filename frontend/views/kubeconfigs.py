@@ -1,6 +1,7 @@
 """A person's kubeconfig for a project."""
 
 from django.http import HttpResponse
+from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from allocations.connect import person_access
@@ -22,3 +23,9 @@ def kubeconfig(request: PageRequest, slug: str) -> HttpResponse:
         content_type="application/yaml",
         headers={"Content-Disposition": 'attachment; filename="gpu-portal.kubeconfig"'},
     )
+
+
+urlpatterns = [
+    path("projects/<str:slug>/kubeconfig", kubeconfig, name="project-kubeconfig"),
+]
+DOCS = "how-to/kubectl"

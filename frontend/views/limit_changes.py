@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods
 
 from allocations.capacity.quota_usage import QuotaUsage
@@ -144,3 +144,9 @@ def _copied(
     context |= {"copy_from": source, "copy_to": target, "is_copy": True, "copies": len(wanted)}
     keyed = {f"team:{target}:{change.row().scope}": change for change in wanted}
     return {key: CellForm(*_found(cells, key), quota=change.quota) for key, change in keyed.items()}
+
+
+urlpatterns = [
+    path("limits/changes", change, name="change-limits"),
+]
+DOCS = "how-to/set-limits"

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.capacity.quota_usage import QuotaUsage
@@ -96,3 +97,12 @@ def change(request: PageRequest) -> HttpResponse:
             form.add_problem(problem)
     status = 400 if request.method == "POST" and form.errors else 200
     return show(request, "frontend/limit.html", context, status=status)
+
+
+urlpatterns = [
+    path("limits", index, name="limits"),
+    path("limits/set", change, name="limit"),
+    path("limits/<int:id_>/remove", remove, name="remove-limit"),
+]
+DOCS = "how-to/set-limits"
+DOCS_OF = {"limits": "concepts/limits"}

@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.forms import TokenForm
@@ -82,3 +83,12 @@ def _about(request: PageRequest) -> dict[str, object]:
         "memberships": Membership.objects.filter(user=request.user).select_related("team__department"),
         "tokens": [(row, tokens.state(row, now).value) for row in rows],
     }
+
+
+urlpatterns = [
+    path("me", me, name="me"),
+    path("me/tokens/<int:token_id>/revoke", revoke, name="revoke-token"),
+    path("me/invitations/<int:invitation_id>/accept", accept, name="accept-invitation"),
+    path("me/invitations/<int:invitation_id>/decline", decline, name="decline-invitation"),
+]
+DOCS = "how-to/tokens"

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -184,3 +184,13 @@ def _rest(named: Mapping[str, str], by: str) -> dict[str, str]:
 
 def _stamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+urlpatterns = [
+    path("costs/mine", mine, name="my-cost"),
+    path("teams/<str:slug>/costs", team, name="team-cost"),
+    path("projects/<str:slug>/costs", project, name="project-cost"),
+    path("allocations/<uuid:id_>/costs", allocation, name="allocation-cost"),
+    path("jobs/<uuid:uid>/costs", job, name="job-cost"),
+]
+DOCS = "how-to/costs"

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from allocations.projects import editable
@@ -56,3 +57,9 @@ def _show(request: PageRequest, row: Project, form: ObjectLimitsForm | None, sta
     stored = limits.stored_mib(row.object_limits, row.config_size_kib, is_adopted=row.adopted)
     context = {"project": row, "form": form, "kinds": kinds, "stored": stored, "bound": settings.PROJECT_STORE_MIB}
     return show(request, "frontend/object_limits.html", context, status=status)
+
+
+urlpatterns = [
+    path("projects/<str:slug>/objects", object_limits, name="object-limits"),
+]
+DOCS = "how-to/object-limits"

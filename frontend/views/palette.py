@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from django.http import HttpResponse, JsonResponse
+from django.urls import path
 from django.views.decorators.http import require_safe
 
 from frontend.pages import PageRequest, page
@@ -18,3 +19,8 @@ def palette(request: PageRequest) -> HttpResponse:
     text = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST]
     found = presenter.places(request.user, text)
     return JsonResponse({"places": [asdict(place) for place in found.places], "is_complete": found.is_complete})
+
+
+urlpatterns = [
+    path("palette", palette, name="palette"),
+]

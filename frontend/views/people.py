@@ -2,6 +2,7 @@
 
 from django.db.models import Prefetch
 from django.http import HttpResponse
+from django.urls import path
 from django.views.decorators.http import require_safe
 
 from frontend.paged import paged
@@ -24,3 +25,9 @@ def people(request: PageRequest) -> HttpResponse:
     found = paged(request, rows.order_by("user__username", "team__slug"), "page", PAGE_SIZE)
     staff = members.with_platform_role(name) if access.sees_all(request.user) else []
     return show(request, "frontend/people.html", {"found": found, "staff": staff, "name": name})
+
+
+urlpatterns = [
+    path("people", people, name="people"),
+]
+DOCS = "how-to/members"

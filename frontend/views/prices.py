@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend.paged import paged
@@ -173,3 +173,16 @@ def _results(done: Import) -> dict[str, Any]:
         "created": sum(row.result == "created" for row in done.rows),
         "unchanged": sum(row.result == "unchanged" for row in done.rows),
     }
+
+
+urlpatterns = [
+    path("prices", prices, name="prices"),
+    path("prices/set", set_price, name="set-price"),
+    path("prices/node-costs/set", set_node_cost, name="set-node-cost"),
+    path("prices/node-terms/set", set_node_term, name="set-node-term"),
+    path("prices/import", import_table, name="import-prices"),
+    path("prices/public", public, name="public-prices"),
+    path("prices/<str:kind>/<int:dated_id>/withdraw", withdraw, name="withdraw"),
+]
+DOCS = "operate/prices"
+MENU = {"prices": "Prices and bills"}

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from allocations.projects import adopt, editable, transfer
@@ -94,3 +94,14 @@ def guard(request: PageRequest, slug: str) -> HttpResponse:
         return redirect("guard", row.slug)
     context = {"project": row, "waiting": adopt.refused_pods(request.user, row)}
     return show(request, "frontend/guard.html", context)
+
+
+urlpatterns = [
+    path("projects/<str:slug>", project, name="project"),
+    path("projects/<str:slug>/move", move, name="move"),
+    path("projects/<str:slug>/archive", archive, name="archive"),
+    path("projects/<str:slug>/unarchive", unarchive, name="unarchive"),
+    path("projects/<str:slug>/guard", guard, name="guard"),
+]
+DOCS = "concepts/tenants"
+DOCS_OF = {"move": "how-to/move-a-project", "archive": "how-to/archive-a-project", "guard": "how-to/adopt-a-namespace"}

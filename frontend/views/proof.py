@@ -1,6 +1,7 @@
 """The proof that the ledger is balanced: since when, and the hours and rows that fail. For platform staff."""
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -50,3 +51,9 @@ def proof(request: PageRequest) -> HttpResponse:
     context |= {"found": found, "balance": balance(), "span": span}
     context["lines"] = hour_lines(found, ledger_starts.capacity_recorded_since())
     return show(request, "frontend/proof.html", context)
+
+
+urlpatterns = [
+    path("costs/proof", proof, name="proof"),
+]
+DOCS = "concepts/capacity"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.urls import path
 from django.views.decorators.http import require_safe
 
 from allocations.domain.allocation_spec import Labels
@@ -96,3 +97,11 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "is_final": found.state in jobs.ENDED,
     }
     return show(request, "frontend/job.html", context, partial="rows")
+
+
+urlpatterns = [
+    path("jobs/<uuid:uid>", job, name="job"),
+    path("queues/<str:slug>", queue, name="queue"),
+]
+DOCS = "how-to/jobs"
+DOCS_OF = {"queue": "how-to/waiting"}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
@@ -272,3 +272,10 @@ def _values(sent: QueryDict, projects: list[Project], last: Allocation | None) -
 
 def _initial(values: QueryDict) -> dict[str, Any]:
     return {**values.dict(), "constraints": values.getlist("constraints")}
+
+
+urlpatterns = [
+    path("request", request_form, name="request"),
+    path("request/preview", preview, name="preview"),
+]
+DOCS = "how-to/request"

@@ -3,6 +3,7 @@
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -67,3 +68,9 @@ def _found(request: PageRequest, window: str, hours: str) -> Savings:
     calendar, now = Calendar(timezone.get_current_timezone()), clock.now()
     question = Question(windows.parse(window, now, calendar), now, calendar=calendar)
     return possible_savings(asked_by(request.user, question), int(hours))
+
+
+urlpatterns = [
+    path("costs/savings", savings, name="savings"),
+]
+DOCS = "how-to/savings"

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from frontend.navigation import SHORTCUTS_COOKIE
@@ -19,3 +20,9 @@ def shortcuts(request: PageRequest) -> HttpResponse:
         return response
     here = request.htmx.current_url_abs_path if request.htmx else request.path
     return show(request, "frontend/shortcuts.html", {"next": here or "/"}, partial="question")
+
+
+urlpatterns = [
+    path("shortcuts", shortcuts, name="shortcuts"),
+]
+DOCS = "how-to/keyboard"

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -95,3 +96,12 @@ def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
         messages.success(request, f"{username} removed from {row.slug}.")
         return redirect("team", row.slug)
     return show(request, "frontend/remove.html", {"team": row, "membership": membership}, partial="question")
+
+
+urlpatterns = [
+    path("teams", teams, name="teams"),
+    path("teams/<str:slug>", team, name="team"),
+    path("teams/<str:slug>/members/<str:username>/remove", remove, name="remove-member"),
+    path("teams/<str:slug>/invitations/<int:invitation_id>/withdraw", withdraw, name="withdraw-invitation"),
+]
+DOCS = "how-to/members"

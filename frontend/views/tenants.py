@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.projects import editable, organization
@@ -139,3 +139,16 @@ def delete_team(request: PageRequest, slug: str) -> HttpResponse:
         "back": "/tenants",
     }
     return form_page(request, Form(request.POST if request.method == "POST" else None), delete, words)
+
+
+urlpatterns = [
+    path("tenants", tenants, name="tenants"),
+    path("tenants/departments/new", new_department, name="new-department"),
+    path("tenants/departments/<str:slug>/edit", department, name="edit-department"),
+    path("tenants/teams/new", new_team, name="new-team"),
+    path("tenants/teams/<str:slug>/edit", team, name="edit-team"),
+    path("tenants/teams/<str:slug>/delete", delete_team, name="delete-team"),
+    path("tenants/projects/new", new_project, name="new-project"),
+]
+DOCS = "concepts/tenants"
+MENU = {"tenants": "Organization"}

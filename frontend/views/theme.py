@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
@@ -26,3 +27,8 @@ def safe_address(request: HttpRequest, address: str) -> str:
 def remember(request: HttpRequest, response: HttpResponse, name: str, value: str) -> None:
     """Keep what someone chose in a cookie for a year; scripts cannot read it."""
     response.set_cookie(name, value, max_age=YEAR_S, secure=request.is_secure(), httponly=True, samesite="Lax")
+
+
+urlpatterns = [
+    path("theme", choose, name="theme"),
+]

@@ -88,6 +88,37 @@ class AuditSeal(AppendOnly):
         return f"{self.position}: {self.digest}"
 
 
+class Announcement(models.Model):
+    """What operators tell everybody, from `starts_at` until before `ends_at`; null: without a bound.
+
+    Written by `portal.tenants.announcements` only.
+    """
+
+    class Severity(models.TextChoices):
+        INFO = "info"
+        WARNING = "warning"
+
+    text = models.CharField(max_length=300)
+    severity = models.CharField(max_length=7, choices=Severity, default=Severity.INFO)
+    starts_at = models.DateTimeField(null=True)
+    ends_at = models.DateTimeField(null=True)
+    created_by = models.CharField(max_length=150, help_text="Username.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=models.Q(ends_at__gt=models.F("starts_at"))
+                | models.Q(starts_at=None)
+                | models.Q(ends_at=None),
+                name="announcement_ends_after_start",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class IdempotentReply(models.Model):
     """The reply to a request that may be repeated. Written by `portal.http.idempotency` only, in the transaction of its
     effect. Its table belongs to the app `api`.

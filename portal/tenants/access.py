@@ -54,6 +54,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "limit.manage": OPERATORS,
     "limit.share": LEADS,  # of projects and members, within what the team has
     "catalog.manage": OPERATORS,
+    "announcement.manage": OPERATORS,
     "price.manage": OPERATORS,
     "claim.raw": OPERATORS,  # CEL of one's own, and access to devices that others hold
     "audit.view": LEADS | {"auditor"},  # leads: of their team

@@ -66,7 +66,6 @@ def test_every_route_answers_every_role_as_the_table_says(found):
     new = sorted(set(found) - set(written))
     assert not new, f"not in the table: {new}. Run `make matrix` and look at what it adds."
     assert found == written
-    assert access_matrix.GUIDE.read_text(encoding="utf-8") == access_matrix.as_guide(written)
 
 
 def test_permission_decides_every_answer():

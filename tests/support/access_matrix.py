@@ -1,17 +1,16 @@
 """The access matrix: the routes of the portal, and each role's answer to each of them.
 
-`tests/api/matrix.yaml` is the table as data, `docs/evidence/access.md` is for readers; `make matrix` writes both.
-A new route appears as a difference. Only a field or parameter with a new name needs a line of its own, and the test
-says where.
+`docs/evidence/access.md` has it, for readers and tests; `make matrix` writes it. A new route appears as a difference.
+Only a field or parameter with a new name needs a line of its own, and the test says where.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import yaml
 from django.urls import URLPattern, URLResolver, get_resolver
 
-TABLE = Path(__file__).parents[1] / "api" / "matrix.yaml"
+from docs.generate.markdown import rows_of
+
 GUIDE = Path(__file__).parents[2] / "docs" / "evidence" / "access.md"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROLES = {
@@ -76,20 +75,16 @@ def is_rest(pattern: str) -> bool:
 
 
 def read() -> Table:
-    return yaml.safe_load(TABLE.read_text(encoding="utf-8")) or {}
+    rows = rows_of(GUIDE.read_text(encoding="utf-8"), "address")
+    return {row.pop("address").strip("`"): {role: _answer(words) for role, words in row.items()} for row in rows}
+
+
+def _answer(words: str) -> str | int:
+    return int(words) if words.isdecimal() else words
 
 
 def write(table: Table) -> None:
-    TABLE.write_text(as_yaml(table), encoding="utf-8")
     GUIDE.write_text(as_guide(table), encoding="utf-8")
-
-
-def as_yaml(table: Mapping[str, Row]) -> str:
-    head = "# METHOD address: {role: answer}. Made by `make matrix`; docs/evidence/access.md tells the meanings.\n"
-    rows = (
-        f"{name}: {{{', '.join(f'{role}: {answer}' for role, answer in row.items())}}}" for name, row in table.items()
-    )
-    return head + "\n".join(rows) + "\n"
 
 
 def as_guide(table: Mapping[str, Row]) -> str:

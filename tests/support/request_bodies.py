@@ -49,8 +49,13 @@ def of_operation(route: str) -> Body:
     fields = schema.get("properties", {})
     writable = {name for name, field in fields.items() if not field.get("readOnly")}
     names = schema.get("required", []) or ([] if route in OTHER else VALUES.keys() & writable)
-    choices = {name: api_contract.resolved(fields[name]).get("enum", []) for name in names}
-    return _body(route, {name: [VALUES.get(name), *choices[name]] for name in names})
+    return _body(route, {name: [VALUES.get(name), *_of_schema(fields[name])] for name in names})
+
+
+def _of_schema(field: dict[str, Any]) -> list[Any]:
+    """Return the choices of a field, or a text if it takes any."""
+    schema = api_contract.resolved(field)
+    return schema.get("enum") or (["new"] if schema.get("type") == "string" and "format" not in schema else [])
 
 
 def of_forms(route: str, forms: Iterable[BaseForm]) -> Body:
@@ -60,10 +65,10 @@ def of_forms(route: str, forms: Iterable[BaseForm]) -> Body:
 
 
 def _taken(form: BaseForm, name: str) -> Iterator[Any]:
-    """Yield what the field takes of its value here, its initial value and its choices."""
+    """Yield what the field takes of its value here, its initial value, its choices, and any text."""
     field = form.fields[name]
     initial = field.prepare_value(form.get_initial_for_field(field, name))
-    for value in (VALUES.get(name), initial, *(str(key) for key, _ in getattr(field, "choices", []))):
+    for value in (VALUES.get(name), initial, *(str(key) for key, _ in getattr(field, "choices", [])), "new"):
         with suppress(ValidationError):
             yield value if field.clean(value) is not None else None
 

@@ -2,8 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -39,7 +38,6 @@ class World:
     limit: Limit
     job: UUID
     view: int
-    bill: int
     preset: int
     dated: dict[str, int]
     cookies: dict[str, str] = field(default_factory=dict)
@@ -49,18 +47,25 @@ class World:
     invitation: int = 0
     received: dict[str, int] = field(default_factory=dict)
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
+    """The ids of what `make_others` created, by parameter."""
     zone: str = ""
     """The time zone of every browser; UTC if it names none."""
 
     def path(self, pattern: str, role: str) -> str:
         """Return the path that `role` requests: of the team's objects, and of the role's own token."""
+        found = self._filled(pattern, role)
+        assert "<" not in found, f"tests/support/world.py does not say what stands for {found}"
+        return found
+
+    def _filled(self, pattern: str, role: str) -> str:
+        """Return the pattern with the values of the parameters that are known."""
         values = {
             "<str:id_>": self.allocation.pk,
             "<uuid:id_>": self.allocation.pk,
             "<uuid:uid>": self.job,
             "<int:id_>": self.limit.pk,
             "<int:view_id>": self.view,
-            "<int:bill_id>": self.bill,
             "<int:preset_id>": self.preset,
             **{f"{name}/<int:dated_id>": f"{name}/{id_}" for name, id_ in self.dated.items()},
             "<str:kind>/<int:dated_id>": f"price/{self.dated['prices']}",
@@ -79,10 +84,19 @@ class World:
             "me/invitations/<int:invitation_id>": f"me/invitations/{self.received[role.removesuffix(' (reading)')]}",
             "<int:invitation_id>": self.invitation,
         }
-        for name, value in values.items():
+        for name, value in (values | self.made).items():
             pattern = pattern.replace(name, str(value))
-        assert "<" not in pattern, f"tests/support/world.py does not say what stands for {pattern}"
         return pattern
+
+    def make_others(self) -> None:
+        """Create two of each REST resource that the world has none of, as an operator does: by POST to its list."""
+        for pattern in filter(access_matrix.is_rest, access_matrix.routes()):
+            address, _, parameter = pattern.rpartition("/")
+            if parameter.startswith("<int:") and "<" in self._filled(pattern, "operator"):
+                for _ in range(2):
+                    answer = self.rest("operator", "POST", address)
+                    assert answer.status_code == 201, f"POST {address}: {answer.content}"
+                self.made[parameter] = answer.json()["id"]
 
     def methods(self, pattern: str) -> list[str]:
         """Return the methods that the view names when it refuses another; GET and POST if it refuses none."""
@@ -133,10 +147,9 @@ def world(team: Team, other: Team, project: Project) -> World:
     limit = limit_services.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), Quota(4))
     view = saved_views.save(people["member"], "Usage", "aggregate=member", team)
     dated = scheduled(people["operator"])
-    bill = bills.enter_bill(people["operator"], "local", date(2026, 1, 1), Decimal(1000))
     preset = Preset.objects.create(name="Notebook", offering=Offering.objects.get(key="l40s/whole"))
     held, queued = allocate(people["member"], project), job("train", project.namespace)
-    result = World(held, limit, queued, view.pk, bill.pk, preset.pk, dated)
+    result = World(held, limit, queued, view.pk, preset.pk, dated)
     result.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()
@@ -152,6 +165,7 @@ def world(team: Team, other: Team, project: Project) -> World:
     third = services.create_team(SYSTEM, team.department, "third", "Third")
     for role, user in people.items():
         result.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
+    result.make_others()
     result.received["anonymous"] = result.received["member"]
     return result
 

@@ -1,1 +1,1 @@
-"""REST views, a module for each resource."""
+"""REST views, a module for each resource, with its addresses."""

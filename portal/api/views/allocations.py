@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
@@ -238,3 +239,17 @@ def _matching(
     found = {f"{COLUMNS[name]}__in": values for name, values in filters.items() if values}
     rows = rows.filter(**found)
     return rows.filter(requested_by=user) if is_own else rows
+
+
+urlpatterns = [
+    path("allocations", allocations),
+    path("allocations/preview", preview),
+    path("allocations/release", release_several),
+    path("allocations/<str:id_>", allocation),
+    path("allocations/<str:id_>/events", events),
+    path("allocations/<str:id_>/manifests", manifests),
+    path("allocations/<str:id_>/connect", connect),
+    path("allocations/<str:id_>/release", release),
+    path("allocations/<str:id_>/extend", extend),
+    path("allocations/<str:id_>/retry", retry),
+]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from django.http import StreamingHttpResponse
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import content_negotiation_class
@@ -138,3 +139,10 @@ FORMATS: dict[str, tuple[str, Callable[[Iterable[dict[str, Any]]], Iterator[str]
     "csv": (exports.CSV, _csv),
     "jsonl": ("application/jsonl", _jsonl),
 }
+
+
+urlpatterns = [
+    path("audit", entries),
+    path("audit/export", export),
+    path("audit/heads", heads),
+]

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Annotated
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
@@ -154,3 +155,11 @@ def _shared_costs(user: User) -> QuerySet[SharedCost]:
 
 
 shared_cost = dated("fixed-cost", SharedCostOut, _shared_costs)
+
+
+urlpatterns = [
+    path("bills", bills),
+    path("bills/<int:bill_id>", bill),
+    path("shared-costs", shared_costs),
+    path("shared-costs/<int:dated_id>", shared_cost),
+]

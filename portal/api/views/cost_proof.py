@@ -8,6 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -85,3 +86,8 @@ def proof(request: Request) -> Response:
         return documents((CheckedHour(row, since.get(row.cluster_id)) for row in found), ProofOut)
 
     return page(request, rows, render, "-hour", "cluster_id")
+
+
+urlpatterns = [
+    path("costs/proof", proof),
+]

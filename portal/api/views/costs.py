@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from django.http import StreamingHttpResponse
+from django.urls import path
 from django.utils.text import slugify
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -146,3 +147,11 @@ def _lines(rows: Iterator[CostRow], keys: list[str]) -> Iterator[str]:
         bounds = [f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (row.window.start, row.window.end)]
         names = [exports.cell(row.properties[key]) for key in keys]
         yield exports.line([*bounds, *names, *cost_report.amounts(row), exports.cell(row.currency)])
+
+
+urlpatterns = [
+    path("costs", costs),
+    path("costs/export", export),
+    path("costs/assets", assets),
+    path("costs/allocations/<uuid:id_>", allocation),
+]

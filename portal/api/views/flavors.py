@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -202,3 +203,10 @@ def _offering_version(offering: Offering) -> str:
 
 def _version(flavor: Flavor) -> str:
     return etag.version(flavor.name, *(getattr(flavor, name) for name in Flavor.DECIDED))
+
+
+urlpatterns = [
+    path("offerings/<str:flavor>/<str:slice_>", offering),
+    path("flavors", flavors),
+    path("flavors/<str:name>", flavor),
+]

@@ -1,5 +1,6 @@
 """The forecast of costs."""
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,3 +34,8 @@ def forecast(request: Request) -> Response:
     question = Question(window, now, where=where, calendar=calendar)
     found = cost_forecast.in_window(cost_forecast.visible(current_user(request), question, named))
     return Response(document(found, forecast_output.CostForecastOut))
+
+
+urlpatterns = [
+    path("costs/forecast", forecast),
+]

@@ -1,6 +1,7 @@
 """Invitations: leads create and withdraw those of their teams; everyone answers their own."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -94,3 +95,12 @@ def decline(request: Request, invitation_id: int) -> HttpResponse:
     """Decline the invitation."""
     tenants.decline(current_user(request), invitation_id)
     return Response(status=204)
+
+
+urlpatterns = [
+    path("invitations", invitations),
+    path("invitations/<int:invitation_id>", invitation),
+    path("me/invitations", received),
+    path("me/invitations/<int:invitation_id>/accept", accept),
+    path("me/invitations/<int:invitation_id>/decline", decline),
+]

@@ -7,6 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -138,3 +139,9 @@ def job(request: Request, uid: UUID) -> Response:
 def _shown(rows: Collection[Job], places: Mapping[UUID, QueuePosition]) -> list[ShownJob]:
     charges, currency = costs.charges_to_date([row.uid for row in rows], clock.now()), costs.currency()
     return [ShownJob(row, places.get(row.uid), charges[row.uid], currency) for row in rows]
+
+
+urlpatterns = [
+    path("jobs", jobs),
+    path("jobs/<uuid:uid>", job),
+]

@@ -5,6 +5,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Annotated
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
@@ -65,3 +66,9 @@ def kubeconfig(request: Request, slug: str) -> Response:
     until = token_expires_at(request)
     made = person_access.kubeconfig(current_user(request), slug, Format(wanted), until=until)
     return Response(document(made, KubeconfigOut), headers=NO_STORE)
+
+
+urlpatterns = [
+    path("credentials", credentials),
+    path("projects/<str:slug>/kubeconfig", kubeconfig),
+]

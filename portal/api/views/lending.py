@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -39,3 +40,8 @@ def loans(request: Request) -> Response:
     user, text = current_user(request), query_value(request, "window").replace(" ", "+")
     found = lending.loans_in(user, windows.parse(text, clock.now())) if text else lending.current_loans(user)
     return Response(document(LendingOut(found)))
+
+
+urlpatterns = [
+    path("lending", loans),
+]

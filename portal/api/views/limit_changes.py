@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
@@ -95,3 +96,10 @@ def _changes(user: User, bodies: list[dict[str, Any]]) -> list[LimitChange]:
     if errors:
         raise Invalid(errors)
     return found
+
+
+urlpatterns = [
+    path("limits/matrix", matrix),
+    path("limits/changes", changes),
+    path("limits/changes/preview", preview),
+]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from django.db import transaction
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -227,3 +228,12 @@ def _scope(body: dict[str, Any]) -> Scope:
         name = next(name for name in ("pool", "offering", "flavor") if name in body)
         raise Invalid({name: [f"There is no {name} {named(str(body[name]))}."]})
     return found
+
+
+urlpatterns = [
+    path("limits", limits),
+    path("limits/preview", preview),
+    path("limits/<int:id_>", limit),
+    path("policies/departments/<str:slug>", policy, {"kind": "department"}),
+    path("policies/teams/<str:slug>", policy, {"kind": "team"}),
+]

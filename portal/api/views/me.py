@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -152,3 +153,10 @@ def token(request: Request, token_id: int) -> HttpResponse:
 
 def _render(rows: list[ApiToken]) -> list[dict[str, Any]]:
     return [dict(TokenOut(row).data) for row in rows]
+
+
+urlpatterns = [
+    path("me", me),
+    path("tokens", tokens),
+    path("tokens/<int:token_id>", token),
+]

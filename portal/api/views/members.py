@@ -1,6 +1,7 @@
 """Members of teams; leads change roles and remove members of their own teams."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -98,3 +99,9 @@ def _version(row: Membership) -> str:
 
 def _out(row: Membership, status: int = 200) -> Response:
     return Response(MemberOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})
+
+
+urlpatterns = [
+    path("members", members),
+    path("members/<str:team>/<str:username>", member),
+]

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Annotated
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
@@ -155,3 +156,11 @@ def _terms(user: User) -> QuerySet[NodeTerm]:
 
 node_cost = dated("node-cost", NodeCostOut, _costs)
 node_term = dated("node-term", NodeTermOut, _terms)
+
+
+urlpatterns = [
+    path("node-costs", node_costs),
+    path("node-costs/<int:dated_id>", node_cost),
+    path("node-terms", node_terms),
+    path("node-terms/<int:dated_id>", node_term),
+]

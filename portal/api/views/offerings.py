@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated
 from uuid import UUID
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -233,3 +234,9 @@ def _flavor(row: Flavor) -> FlavorBriefOut:
         compute_capability=row.compute_capability,
         path=row.path,
     )
+
+
+urlpatterns = [
+    path("offerings", offerings),
+    path("offerings/<str:flavor>/<str:slice_>/device-schema", device_schema),
+]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -119,3 +120,9 @@ def _version(row: User) -> str:
 
 def _out(row: User, status: int = 200) -> Response:
     return Response(PersonOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})
+
+
+urlpatterns = [
+    path("people", people),
+    path("people/<str:username>", person),
+]

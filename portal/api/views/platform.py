@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -82,3 +83,11 @@ def platform_roles(request: Request) -> Response:
 
 def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
     return serialized_page(request, access.for_platform(current_user(request), rows), out, *ordering)
+
+
+urlpatterns = [
+    path("platform-roles", platform_roles),
+    path("clusters", clusters),
+    path("nodes", nodes),
+    path("devices", devices),
+]

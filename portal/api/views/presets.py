@@ -6,6 +6,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
@@ -149,3 +150,9 @@ def _version(row: Preset) -> str:
 
 def _out(row: Preset, status: int = 200) -> Response:
     return Response(document(row, PresetOut), status=status, headers={"ETag": etag.entity_tag(_version(row))})
+
+
+urlpatterns = [
+    path("presets", presets),
+    path("presets/<int:preset_id>", preset),
+]

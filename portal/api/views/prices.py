@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import permission_classes
@@ -175,3 +176,12 @@ def _set(request: Request, values: dict[str, Any]) -> Price:
 
 
 price = dated("price", PriceOut, _visible)
+
+
+urlpatterns = [
+    path("prices", prices),
+    path("prices/export", export),
+    path("prices/import", import_),
+    path("prices/public", public),
+    path("prices/<int:dated_id>", price),
+]

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
@@ -314,3 +315,13 @@ def _version(row: Project) -> str:
 
 def _out(row: Project, status: int = 200) -> Response:
     return Response(ProjectOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})
+
+
+urlpatterns = [
+    path("projects", projects),
+    path("projects/<str:slug>", project),
+    path("projects/<str:slug>/move", move),
+    path("projects/<str:slug>/archive", archive),
+    path("projects/<str:slug>/unarchive", unarchive),
+    path("projects/<str:slug>/guard", guard),
+]

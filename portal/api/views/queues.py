@@ -7,6 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import Annotated, Any
 from uuid import UUID
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -152,3 +153,9 @@ def queue(request: Request, slug: str) -> Response:
 def _next(request: Request, name: str, first: int, count: int) -> str | None:
     """Return the URL of the request with that list from ``first`` on; None if the list ends before."""
     return str(replace_query_param(request.build_absolute_uri(), name, first)) if first <= count else None
+
+
+urlpatterns = [
+    path("queues", queues),
+    path("queues/<str:slug>", queue),
+]

@@ -6,6 +6,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Annotated
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -82,3 +83,9 @@ def saved_view(request: Request, view_id: int) -> Response:
         services.delete(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
     return Response(document(row, SavedViewOut))
+
+
+urlpatterns = [
+    path("saved-views", saved_views),
+    path("saved-views/<int:view_id>", saved_view),
+]

@@ -1,5 +1,6 @@
 """What could be saved."""
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -47,3 +48,8 @@ def savings(request: Request) -> Response:
     page = row_pages.page_of(request, found.found, place)
     page["results"] = documents(page["results"], savings_output.SavingOut)
     return Response({**page, **document(found, savings_output.SavingSums)})
+
+
+urlpatterns = [
+    path("costs/savings", savings),
+]

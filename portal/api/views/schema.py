@@ -5,6 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from django.http import HttpResponse, HttpResponseNotModified
+from django.urls import path
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer
@@ -61,3 +62,8 @@ def _text(media_type: str) -> bytes:
 def make() -> None:
     """Make the schema as clients ask for it by default, before the first one does."""
     _file(RENDERERS[0].media_type, "")
+
+
+urlpatterns = [
+    path("schema", Schema.as_view(), name="api-schema"),
+]

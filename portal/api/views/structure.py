@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -185,3 +186,11 @@ def _team_out(row: Team, status: int = 200) -> Response:
 
 def _tagged(data: Any, version: str, status: int) -> Response:
     return Response(data, status=status, headers={"ETag": etag.entity_tag(version)})
+
+
+urlpatterns = [
+    path("departments", departments),
+    path("departments/<str:slug>", department),
+    path("teams", teams),
+    path("teams/<str:slug>", team),
+]
