@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db.models.fields.json import KT
@@ -123,7 +123,7 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
         batch.add(part)
         for part in (
             held_intervals.statement(started),
-            Statement(OBJECTS, (started,), 4),
+            Statement(OBJECTS, (started,), ("target", "kind", "namespace", "name")),
             rates.statement(),
         )
     )
@@ -133,8 +133,8 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
         relate(projects, team=teams)
         relate(bare, project=projects, offering=offerings, requested_by=people)
     by_target: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for target, kind, namespace, name in objects():
-        by_target[target].append((kind, namespace, name))
+    for one in objects():
+        by_target[one.target].append((one.kind, one.namespace, one.name))
     return Details(
         rows=rows,
         intervals=[held_intervals.interval(one) for one in intervals()],
@@ -217,7 +217,7 @@ def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> M
         return found
     names = parts | {parent_gpu(name) for name in parts}
     (published,) = read_tables(*_PUBLISHED.of(nodes=list({one.node for one in held}), names=list(names)))
-    catalogue = {(cluster, node, name): PublishedDevice(*columns) for cluster, node, name, *columns in published}
+    catalogue = {(one.node__cluster, one.node__name, one.name): one for one in published}
     geometries = {flavor: geometry_lookup.of_flavor(flavor) for flavor in set(flavor_of.values())}
     for one in held:
         gpu = catalogue.get((one.cluster, one.node, parent_gpu(one.device)))
@@ -226,16 +226,8 @@ def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> M
     return found
 
 
-class PublishedDevice(NamedTuple):
-    """What the catalogue has of a MIG device, or of its GPU."""
-
-    uuid: str
-    parent_uuid: str | None
-    profile: str | None
-
-
-def _held_device(interval: HeldInterval, device: PublishedDevice | None, geometry: Geometry | None) -> HeldDevice:
-    """Return the device of an interval; ``device`` is its own in the catalogue, or that of its GPU."""
+def _held_device(interval: HeldInterval, device: Any, geometry: Geometry | None) -> HeldDevice:
+    """Return the device of an interval; ``device`` is its own in the catalogue, or that of its GPU, or None."""
     name = interval.device
     if device is None or parent_gpu(name) == name:
         return HeldDevice(interval.node, name, interval.device_uuid)
@@ -244,7 +236,7 @@ def _held_device(interval: HeldInterval, device: PublishedDevice | None, geometr
         node=interval.node,
         device=name,
         uuid=interval.device_uuid,
-        parent_uuid=device.parent_uuid or device.uuid,
+        parent_uuid=device.parent or device.uuid,
         profile=place.profile if place else device.profile or "",
         placement=(place.start, place.size) if place else None,
     )

@@ -98,8 +98,11 @@ def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
     def snapshot() -> QuotaSnapshot:
         relate(teams(), department=departments())
         quotas = {
-            (names.cluster_queue(team) if team else names.cohort(department), pool): Quota(*amounts)
-            for department, team, pool, *amounts in limits()
+            (
+                names.cluster_queue(row.team__slug) if row.team__slug else names.cohort(row.department__slug),
+                row.pool__key,
+            ): Quota(row.nominal, row.borrowing, row.lending)
+            for row in limits()
         }
         return QuotaSnapshot(tuple(departments()), tuple(teams()), quotas)
 

@@ -3,9 +3,8 @@
 from collections import defaultdict
 from datetime import datetime, timedelta
 
-from django.db import connection
-
 from portal.core import clock
+from portal.core.reading import read_rows
 from quotas.metering.models import RecorderOutage
 
 MIN_OUTAGE = timedelta(seconds=20)
@@ -27,11 +26,8 @@ def record(cluster: str, kind: str, last_seen_at: datetime, listed_at: datetime)
 def spans(start: datetime, end: datetime) -> dict[str, list[Span]]:
     """Return by cluster the times of ``[start, end)`` in which at least one kind was not watched; one query."""
     found: dict[str, list[Span]] = defaultdict(list)
-    with connection.cursor() as cursor:
-        cursor.execute(_BETWEEN, {"start": start, "end": end})
-        rows = cursor.fetchall()
-    for cluster, begin, until in rows:
-        begin, until, merged = max(begin, start), min(until, end), found[cluster]
+    for row in read_rows(_BETWEEN, {"start": start, "end": end}):
+        begin, until, merged = max(row.start, start), min(row.end, end), found[row.cluster]
         if merged and begin <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(merged[-1][1], until)
         else:

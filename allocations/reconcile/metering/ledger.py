@@ -259,8 +259,8 @@ def _known(begins: Sequence[Begun]) -> tuple[Mapping[Place, str], Mapping[UUID, 
     ended, devices = read_tables(
         *_ENDED.of(keys=first), *(_DEVICES.of(nodes=list(nodes), names=list(names)) if names else [NO_ROWS])
     )
-    ends = {UUID(found): datetime.fromisoformat(end) for found, end in ended}
-    return {(cluster, node, name): uuid for cluster, node, name, uuid in devices}, ends
+    ends = {UUID(one.key): datetime.fromisoformat(one.end) for one in ended}
+    return {(one.node__cluster, one.node__name, one.name): one.uuid for one in devices}, ends
 
 
 _ENDED = QueryTemplate(
