@@ -140,12 +140,6 @@ def visible_limit(user: User, id_: int) -> Limit:
     return row
 
 
-def pools_with_quota(team: Team) -> set[int]:
-    """Return the ids of the pools of which the team's queue has quota or may borrow some. One query."""
-    rows = limits_with_quota().filter(team=team)
-    return {pool for pool in rows.values_list("pool_id", flat=True) if pool is not None}
-
-
 def limits_with_quota() -> QuerySet[Limit]:
     """Return the limits by which a queue has quota of a pool or may borrow some."""
     return Limit.objects.filter(ENFORCED_BY_KUEUE).exclude(nominal=0, borrowing=0)
