@@ -218,6 +218,4 @@ _WITHOUT_SPECS = _holders_query(
 
 
 def _by_name(rows: Iterable[Allocation], names: Collection[Name]) -> dict[Name, Allocation]:
-    found = {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}
-    spec_of_row.keep_specs(found.values())
-    return found
+    return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}
