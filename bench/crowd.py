@@ -17,6 +17,7 @@ from allocations.cluster.kinds import KINDS, observe
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation, AppliedObject, MirrorObject, Transition
 from allocations.reconcile.inventory import reconcile_inventory
+from demo import prices
 from deploy.local.fleet import publisher, spec
 from portal.clusters import registry
 from portal.core import clock
@@ -30,7 +31,6 @@ from quotas.catalog.layouts import Placement, first_fit
 from quotas.catalog.mig_tables import TABLES
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.catalog.nvidia import DRA_DRIVER
-from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
 

@@ -14,6 +14,7 @@ from statistics import mean
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES, Geometry
+from tests.support import mig_layouts
 
 H100 = TABLES["H100-80GB"]
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
@@ -84,7 +85,7 @@ def size(profile: str) -> tuple[int, int]:
 @cache
 def maximal_layouts_of_a_gpu() -> tuple[tuple[str, ...], ...]:
     """Return the profiles of every maximal layout."""
-    maximal = (layout for layout in layouts.maximal_layouts(H100) if set(layout) <= set(PROFILES))
+    maximal = (layout for layout in mig_layouts.maximal_layouts(H100) if set(layout) <= set(PROFILES))
     return tuple(tuple(name for name, n in layout.items() for _ in range(n)) for layout in maximal)
 
 

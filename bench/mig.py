@@ -6,9 +6,10 @@ from pathlib import Path
 
 from bench import fragmentation
 from deploy.local.home import REPOSITORY
-from quotas.catalog.layouts import layouts, maximal_layouts
+from quotas.catalog.layouts import layouts
 from quotas.catalog.mig_tables import TABLES, Geometry
 from tests.support.cluster import guide_tables
+from tests.support.mig_layouts import maximal_layouts
 
 DOCS = REPOSITORY / "docs"
 

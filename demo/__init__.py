@@ -1,1 +1,4 @@
-"""What a demo has and an installation has not: a past that is simulated. Nothing of the product imports it."""
+"""What a demo has and an installation has not: its people, prices and presets, and a past that is simulated.
+
+Nothing of the product imports it.
+"""

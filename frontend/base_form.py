@@ -1,11 +1,9 @@
 """What all forms have in common: how a field is rendered, and where the errors of a refusal are shown."""
 
 import re
-from typing import Any
 
 from django import forms
 from django.forms.renderers import DjangoTemplates
-from django.utils.safestring import SafeString
 
 from portal.core.errors import Problem
 
@@ -18,27 +16,6 @@ class Renderer(DjangoTemplates):
     """Renders every field alike: label, help, errors, and the input tied to them."""
 
     field_template_name = "frontend/field.html"
-
-
-class KeptField(forms.BoundField):
-    """A field of a form that is the same for everybody: without input its HTML depends on its value and help alone, and
-    is kept. Rendered each time, the fields of the request form took half of the time of its page.
-    """
-
-    def as_field_group(self) -> SafeString:
-        if self.form.is_bound:
-            return super().as_field_group()
-        key = type(self.form), self.name, self.help_text, repr(self.value())
-        if (html := _kept.get(key)) is None:
-            if len(_kept) >= MAX_KEPT:
-                _kept.clear()
-            html = _kept[key] = super().as_field_group()
-        return html
-
-
-MAX_KEPT = 500
-"""HTML of fields; values may come from the address."""
-_kept: dict[tuple[Any, ...], SafeString] = {}
 
 
 class Form(forms.Form):

@@ -27,7 +27,7 @@ from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
 from allocations.requests.period import MAX_DURATION
 from frontend import claim_form
-from frontend.base_form import Form, KeptField
+from frontend.base_form import Form
 from portal.tenants.models import Project, Scope
 
 MAX_HOURS = MAX_DURATION.days * 24
@@ -86,7 +86,6 @@ class LengthForm(Form):
 
 
 class RequestForm(LengthForm):
-    bound_field_class = KeptField
     project = forms.CharField()
     offering = forms.CharField(error_messages={"required": NO_OFFERING}, widget=forms.HiddenInput)
     count = forms.IntegerField(

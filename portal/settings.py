@@ -16,7 +16,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- process ----------------------------------------------------------------------------------------------
 DEBUG = env.boolean("DEBUG", False)  # pages show errors in full; never in production
-GPU_PORTAL_LOCAL = env.boolean("GPU_PORTAL_LOCAL", False)  # a checkout on one's own machine, over plain HTTP
+# A checkout on one's own machine: over plain HTTP, and with the app `demo`.
+GPU_PORTAL_LOCAL = env.boolean("GPU_PORTAL_LOCAL", False)
 # Signs sessions and messages; long, random, and the same for all processes.
 SECRET_KEY = env.text("SECRET_KEY", get_random_secret_key()) if DEBUG else env.required("SECRET_KEY")
 ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])  # names by which it is reached

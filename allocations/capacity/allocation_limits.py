@@ -11,8 +11,7 @@ from django.conf import settings
 
 from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit, ApplicableLimits
 from allocations.models import Allocation
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Columns, Part, read_tables
+from portal.core.reading import Columns, read_tables
 from portal.tenants.models import Project, User
 
 
@@ -25,18 +24,10 @@ def applicable_limits(project: Project, user: User) -> ApplicableLimits:
     return of_numbers(rows, user)
 
 
-def _numbers(project: int) -> list[Columns]:
-    return [
-        Columns(Allocation.objects.filter(project=project, ended_at=None).order_by(), ("number", "requested_by_id"))
-    ]
-
-
-_NUMBERS = QueryTemplate(_numbers, project=int)
-
-
-def numbers(project: Project) -> Part:
+def numbers(project: Project) -> Columns:
     """Return what to read for the limits: number and member of each allocation that has not ended."""
-    return _NUMBERS.of(project=project.pk)[0]
+    live = Allocation.objects.filter(project=project, ended_at=None)
+    return Columns(live.order_by(), ("number", "requested_by_id"))
 
 
 def of_numbers(rows: Iterable[tuple[int | None, int]], user: User) -> ApplicableLimits:

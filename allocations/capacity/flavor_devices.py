@@ -10,12 +10,12 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models.fields.json import KT
 
 from allocations.capacity.devices import PhysicalGpu, SliceShape
 from allocations.capacity.packing import FlavorDevices
 from allocations.models import MirrorObject
+from portal.core.reading import read_rows
 from quotas.catalog import geometry, published
 from quotas.catalog.layouts import parent_gpu
 from quotas.catalog.models import Device, Flavor, Offering
@@ -51,7 +51,7 @@ STATES = f"""
                         FILTER (WHERE is_allocated), '{{}}') AS allocated
         FROM device GROUP BY device.cluster_id, device.node, split_part(name, '-mig-', 1)
     )
-    SELECT flavor_id, mig_profiles::text, allocated, node, blocked_gpus, count(*)
+    SELECT flavor_id, mig_profiles::text, allocated, node, blocked_gpus, count(*) AS number
     FROM gpu WHERE flavor_id IS NOT NULL GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 (built from constants)
 
@@ -86,18 +86,16 @@ def _profile_part(flavor: Flavor, profile: str) -> Fraction:
 def _states(flavors: Iterable[int]) -> dict[int, list[tuple[PhysicalGpu, int]]]:
     """Return one GPU for each state with the number of GPUs in it, by flavor id."""
     states: dict[int, list[tuple[PhysicalGpu, int]]] = {pk: [] for pk in flavors}
-    with connection.cursor() as cursor:
-        cursor.execute(STATES, {"driver": DRA_DRIVER, "flavors": list(states)})
-        for flavor, mig_profiles, allocated, node, blocked_gpus, count in cursor.fetchall():
-            gpu = PhysicalGpu(
-                node,
-                GPU_NAME,
-                "",
-                allocated=tuple(map(_device_name, allocated)),
-                mig_profiles={_device_name(name): profile for name, profile in json.loads(mig_profiles).items()},
-                blocked_gpus=Fraction(blocked_gpus),
-            )
-            states[flavor].append((gpu, count))
+    for row in read_rows(STATES, {"driver": DRA_DRIVER, "flavors": list(states)}):
+        gpu = PhysicalGpu(
+            row.node,
+            GPU_NAME,
+            "",
+            allocated=tuple(map(_device_name, row.allocated)),
+            mig_profiles={_device_name(name): profile for name, profile in json.loads(row.mig_profiles).items()},
+            blocked_gpus=Fraction(row.blocked_gpus),
+        )
+        states[row.flavor_id].append((gpu, row.number))
     return states
 
 
@@ -152,10 +150,8 @@ class _PublishedDevice(NamedTuple):
 def _allocated() -> dict[tuple[str, str, str], list[str]]:
     """Return the names of the devices allocated to claims, by cluster, node and GPU."""
     allocated: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    with connection.cursor() as cursor:
-        cursor.execute(ALLOCATED, {"driver": DRA_DRIVER})
-        for cluster, node, device in cursor.fetchall():
-            allocated[cluster, node, parent_gpu(device)].append(device)
+    for row in read_rows(ALLOCATED, {"driver": DRA_DRIVER}):
+        allocated[row.cluster_id, row.node, parent_gpu(row.device)].append(row.device)
     return allocated
 
 

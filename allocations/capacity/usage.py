@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Sum
 
@@ -17,10 +17,10 @@ from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
 
 RESERVED = f"""
-    SELECT team.slug, offering.key, used.n, used.units
+    SELECT team.slug, offering.key, used.slices, used.claims
     FROM (
-        SELECT project_id, offering_id, sum(count) AS n,
-            json_agg(claim #> '{{{UNITS_PATH.replace("__", ",")}}}') FILTER (WHERE claim IS NOT NULL) AS units
+        SELECT project_id, offering_id, sum(count) AS slices,
+            json_agg(claim #> '{{{UNITS_PATH.replace("__", ",")}}}') FILTER (WHERE claim IS NOT NULL) AS claims
         FROM allocations_allocation WHERE ended_at IS NULL AND phase = ANY(%s) GROUP BY project_id, offering_id
     ) AS used
     JOIN tenants_project AS project ON project.id = used.project_id
@@ -79,16 +79,16 @@ class CurrentUsage:
     def _reserved(self) -> dict[str, Counter[str]]:
         """Slices by team and offering; custom claims count too."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
-        for team, offering, n, _ in self._read.reserved:
-            found[team][offering] += n
+        for row in self._read.reserved:
+            found[row.team][row.offering] += row.slices
         return found
 
     @cached_property
     def _claims(self) -> list[ReservedClaim]:
         return [
-            ReservedClaim(team, offering, units or {})
-            for team, offering, _, claims in self._read.reserved
-            for units in claims or ()
+            ReservedClaim(row.team, row.offering, units or {})
+            for row in self._read.reserved
+            for units in row.claims or ()
         ]
 
     @cached_property
@@ -100,9 +100,10 @@ class CurrentUsage:
         """
         flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
         reserved: Counter[tuple[str, str, str]] = Counter()
-        for cluster, queue, usage in self._read.jobs:
-            for flavor, amounts in (usage or {}).items() if queue else ():
-                if (cluster, flavor) in flavors:
+        for row in self._read.jobs:
+            queue = row.facts__cluster_queue
+            for flavor, amounts in (row.facts__usage or {}).items() if queue else ():
+                if (row.cluster, flavor) in flavors:
                     reserved.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
         return reserved
 
@@ -121,7 +122,7 @@ def _parts() -> Iterator[Columns | Statement]:
     held = UsageInterval.objects.filter(end=None).order_by().values("offering").annotate(n=Sum("count"))
     jobs = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     yield Columns(held, ("offering", "n"))
-    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), 4)
+    yield Statement(RESERVED, ([phase.value for phase in RESERVING],), ("team", "offering", "slices", "claims"))
     yield Columns(jobs, ("cluster", "facts__cluster_queue", "facts__usage"))
 
 
@@ -130,6 +131,6 @@ class _Rows(NamedTuple):
     of each custom claim among them; cluster, queue and usage of other workloads.
     """
 
-    held: list[tuple[str, int]]
-    reserved: list[tuple[str, str, int, list[Mapping[str, int] | None] | None]]
-    jobs: list[tuple[str, str, Mapping[str, Mapping[str, int]] | None]]
+    held: list[Any]
+    reserved: list[Any]
+    jobs: list[Any]

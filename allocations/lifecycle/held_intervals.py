@@ -33,9 +33,9 @@ def parts(allocation: UUID | str) -> tuple[Rows, Columns]:
     return Rows(own.filter(Q(end=None) | is_new)), Columns(own.order_by("start")[:1], ("start",))
 
 
-def of_parts(latest: Sequence[UsageInterval], first: Sequence[Sequence[Any]]) -> HeldIntervals:
+def of_parts(latest: Sequence[UsageInterval], first: Sequence[Any]) -> HeldIntervals:
     """Return the intervals from what was read of ``parts``."""
-    return HeldIntervals(latest, datetime.fromisoformat(first[0][0]) if first else None)
+    return HeldIntervals(latest, datetime.fromisoformat(first[0].start) if first else None)
 
 
 def read(allocation: UUID) -> HeldIntervals:

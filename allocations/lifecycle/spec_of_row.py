@@ -18,14 +18,13 @@ from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
 from portal.core.any_of import AnyOf
 from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Rows, read_tables, relate
+from portal.core.reading import Compiled, Rows, read_tables, relate
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 
 COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not in ("project", "offering"))
 DOCUMENTS = tuple((each.name, each.type) for each in fields_of(AllocationSpec) if hasattr(each.type, "from_json"))
 """Columns with JSON, and the class that each is read as; empty ones are the default."""
-_KEPT = "_kept_spec"
 
 
 def rows() -> QuerySet[Allocation]:
@@ -38,17 +37,25 @@ def with_relations(found: QuerySet[Allocation]) -> list[Allocation]:
     queries, for many allocations.
     """
     listed = list(found)
-    if not listed:
-        return []
-    projects, offerings, people = read_tables(
-        *_RELATIONS.of(
-            projects=list({row.project_id for row in listed}),
-            offerings=list({row.offering_id for row in listed}),
-            people=list({row.requested_by_id for row in listed}),
-        )
-    )
-    relate(listed, project=projects, offering=offerings, requested_by=people)
+    if listed:
+        set_relations(listed, *read_tables(*relations(listed)))
     return listed
+
+
+def relations(listed: Collection[Allocation]) -> list[Compiled]:
+    """Return what to read for ``set_relations``; there is at least one allocation."""
+    return _RELATIONS.of(
+        projects=list({row.project_id for row in listed}),
+        offerings=list({row.offering_id for row in listed}),
+        people=list({row.requested_by_id for row in listed}),
+    )
+
+
+def set_relations(
+    listed: Collection[Allocation], projects: Iterable[Project], offerings: Iterable[Offering], people: Iterable[User]
+) -> None:
+    """Set the relations of the allocations, by what was read of ``relations``."""
+    relate(listed, project=projects, offering=offerings, requested_by=people)
 
 
 def _relations(projects: Collection[int], offerings: Collection[int], people: Collection[int]) -> list[Rows]:
@@ -89,23 +96,8 @@ def columns(requested: AllocationSpec) -> dict[str, Any]:
     return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
 
 
-def keep_specs(found: Iterable[Allocation]) -> None:
-    """Have ``resolved_spec`` make the spec of each of these rows once: for those who ask often and change none."""
-    for row in found:
-        vars(row)[_KEPT] = None
-
-
 def resolved_spec(row: Allocation) -> ResolvedSpec:
     """Return the row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
-    kept: ResolvedSpec | None = vars(row).get(_KEPT)
-    if kept is None:
-        kept = _resolved_spec(row)
-        if _KEPT in vars(row):
-            vars(row)[_KEPT] = kept
-    return kept
-
-
-def _resolved_spec(row: Allocation) -> ResolvedSpec:
     project, offering, requested = row.project, row.offering, spec(row)
     built, affinity = requested.claim.built if requested.claim else None, DeviceAffinity.from_json(row.device_affinity)
     return ResolvedSpec(

@@ -4,7 +4,7 @@ A claim stays allocated then, and a count stays in its quota, so what is held is
 it. What was never recorded as capacity is not known to be gone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -29,10 +29,10 @@ def parts(allocation: UUID | str) -> tuple[Columns, Columns]:
     return Columns(devices, ("slot", "node")), Columns(counted, ("offering__resource",))
 
 
-def words(devices: Iterable[Sequence[Any]], resources: Iterable[Sequence[Any]]) -> str:
+def words(devices: Iterable[Any], resources: Iterable[Any]) -> str:
     """Return what of an allocation is not published, such as ``gpu-0 of node h100-0``; "" if all is."""
-    named = [f"{device_of_slot(slot, node)} of node {node}" for slot, node in devices]
-    return ", ".join([*named, *(resource for (resource,) in resources)])
+    named = [f"{device_of_slot(one.slot, one.node)} of node {one.node}" for one in devices]
+    return ", ".join([*named, *(one.offering__resource for one in resources)])
 
 
 def changed(cluster: str) -> set[UUID]:

@@ -4,7 +4,7 @@ A `QueueItem` has only the columns that positions and sums need; an `Entry` has 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -105,17 +105,25 @@ def _allocations(in_queues: Q, phases: Collection[Phase]) -> Columns:
     rows = Allocation.objects.filter(in_queues, phase__in=phases, ended_at=None)
     columns = (
         *("pk", "name", "priority", "created_at", "phase", "count"),
-        *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
+        *("offering__key", "project__team", "project__cluster", "project__namespace"),
         *(f"claim__{path}" for path in SLICES_PATHS),
     )
     return Columns(rows.order_by(), columns)
 
 
-def of_rows(allocations: Iterable[Sequence[Any]], unfinished: Iterable[Sequence[Any]]) -> list[QueueItem]:
+def of_rows(allocations: Iterable[Any], unfinished: Iterable[Any]) -> list[QueueItem]:
     """Return the items in order, by what ``parts`` read."""
     items = [
-        _of_allocation(UUID(pk), name, priority, datetime.fromisoformat(created_at), *columns)
-        for pk, name, priority, created_at, *columns in allocations
+        QueueItem(
+            order=(-PRIORITIES[row.priority], datetime.fromisoformat(row.created_at), UUID(row.pk)),
+            team=row.project__team,
+            cluster=row.project__cluster,
+            is_job=False,
+            is_queued=row.phase == Phase.QUEUED,
+            workload=(row.project__namespace, names.lease(row.name)),
+            requests={row.offering__key: slices(row.count, *(getattr(row, f"claim__{path}") for path in SLICES_PATHS))},
+        )
+        for row in allocations
     ]
     items += [_of_job(job, job.team, job.cluster, job.namespace) for job in jobs.unfinished(unfinished)]
     return sorted(items, key=lambda one: one.order)
@@ -129,35 +137,14 @@ def item(row: Allocation | Job) -> QueueItem:
     """Return an allocation or a Job as an item of its team's queue; needs its project."""
     if isinstance(row, Job):
         return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
-    project = row.project
-    return _of_allocation(
-        *(row.pk, row.name, row.priority, row.created_at, row.phase, row.slices),
-        *(row.offering.key, project.team_id, project.cluster_id, project.namespace),
-    )
-
-
-def _of_allocation(
-    pk: UUID,
-    name: str,
-    priority: str,
-    created_at: datetime,
-    phase: str,
-    count: int,
-    offering: str,
-    team: int,
-    cluster: str,
-    namespace: str,
-    claim_requests: Sequence[Mapping[str, Any]] | None = None,
-    claim_gpus: str | None = None,
-) -> QueueItem:
     return QueueItem(
-        order=(-PRIORITIES[priority], created_at, pk),
-        team=team,
-        cluster=cluster,
+        order=(-PRIORITIES[row.priority], row.created_at, row.pk),
+        team=row.project.team_id,
+        cluster=row.project.cluster_id,
         is_job=False,
-        is_queued=phase == Phase.QUEUED,
-        workload=(namespace, names.lease(name)),
-        requests={offering: slices(count, claim_requests, claim_gpus)},
+        is_queued=is_queued(row),
+        workload=(row.project.namespace, names.lease(row.name)),
+        requests={row.offering.key: row.slices},
     )
 
 

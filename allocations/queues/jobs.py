@@ -3,7 +3,7 @@
 The portal does not create them and stores no row: of a Job that was deleted in the cluster only the costs are left.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -50,7 +50,7 @@ UNFINISHED = """
     WHERE project.team_id = ANY ({teams}) AND workload.kind = 'Workload' AND workload.allocation = ''
         AND job.uid IS NOT NULL AND workload.facts #>> '{conditions,Finished,status}' IS DISTINCT FROM 'True'
 """
-
+UNFINISHED_COLUMNS = ("uid", "team", "cluster", "namespace", "workload", "is_running", "facts")
 OF_TEAMS = UNFINISHED.replace("{teams}", "%s")
 OF_TEAMS_OF_PROJECTS = UNFINISHED.replace("{teams}", "SELECT team_id FROM tenants_project WHERE id = ANY(%s)")
 
@@ -128,29 +128,29 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
 
 def unfinished_part(teams: Collection[int]) -> Statement:
     """Return what to read for ``unfinished``."""
-    return Statement(OF_TEAMS, (list(teams),), columns=7)
+    return Statement(OF_TEAMS, (list(teams),), UNFINISHED_COLUMNS)
 
 
 def unfinished_part_beside(projects: Collection[int]) -> Statement:
     """Return what to read for ``unfinished``, of the teams of these projects."""
-    return Statement(OF_TEAMS_OF_PROJECTS, (list(projects),), columns=7)
+    return Statement(OF_TEAMS_OF_PROJECTS, (list(projects),), UNFINISHED_COLUMNS)
 
 
-def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
+def unfinished(rows: Iterable[Any]) -> list[Unfinished]:
     """Return the Jobs of the teams' projects that have not ended, by what ``unfinished_part`` reads."""
     found = [
         Unfinished(
-            uid=UUID(uid),
-            team=team,
-            cluster=cluster,
-            namespace=namespace,
-            workload=name,
-            state=_state(facts["cluster_queue"], facts["conditions"], is_running),
-            requests=facts["gpu_requests"],
-            priority=facts["priority"],
-            created_at=datetime.fromisoformat(facts["created_at"]),
+            uid=UUID(row.uid),
+            team=row.team,
+            cluster=row.cluster,
+            namespace=row.namespace,
+            workload=row.workload,
+            state=_state(row.facts["cluster_queue"], row.facts["conditions"], row.is_running),
+            requests=row.facts["gpu_requests"],
+            priority=row.facts["priority"],
+            created_at=datetime.fromisoformat(row.facts["created_at"]),
         )
-        for uid, team, cluster, namespace, name, is_running, facts in rows
+        for row in rows
     ]
     return [job for job in found if job.state not in ENDED]
 

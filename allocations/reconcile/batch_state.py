@@ -70,12 +70,12 @@ class BatchState:
             self.holders |= _by_name(rows, names)
             self.keep_holds(show, objects)
 
-    def keep_holds(self, names: Collection[Name], objects: Iterable[Sequence[Any]]) -> None:
+    def keep_holds(self, names: Collection[Name], objects: Iterable[Any]) -> None:
         """Take the objects as all that show the holds of allocations with these names."""
         self._shown.update(names)
         for namespace, _ in names:
             self._holds.setdefault(namespace, {})
-        for one in map(mirror.object_of_values, objects):
+        for one in map(mirror.observed_object, objects):
             self._holds[one.ref.namespace][one.ref] = one
 
     def wrote(self, ref: Ref, row: MirrorObject | None) -> None:
@@ -130,8 +130,8 @@ def read(
         _holds(cluster, show),
     )
     watch_epoch.require(epoch, epochs)
-    mirrored = (MirrorObject(cluster_id=cluster, **dict(zip(mirror.COLUMNS, values, strict=True))) for values in found)
-    applied = (AppliedObject(**dict(zip(APPLIED, values, strict=True))) for values in recorded)
+    mirrored = (MirrorObject(cluster_id=cluster, **values._asdict()) for values in found)
+    applied = (AppliedObject(**values._asdict()) for values in recorded)
     state = BatchState(
         cluster,
         is_first,
@@ -218,6 +218,4 @@ _WITHOUT_SPECS = _holders_query(
 
 
 def _by_name(rows: Iterable[Allocation], names: Collection[Name]) -> dict[Name, Allocation]:
-    found = {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}
-    spec_of_row.keep_specs(found.values())
-    return found
+    return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in names}

@@ -1,10 +1,10 @@
 """Reads the mirror: objects as last observed, as a Snapshot for the pure packages."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import reduce
-from operator import attrgetter, or_
+from operator import or_
 from typing import Any
 from uuid import UUID
 
@@ -38,9 +38,10 @@ def require_recent(cluster: str) -> None:
     _require_recent(leases.values_list("synced_at", flat=True).first())
 
 
-def require_recent_positions(positions: Iterable[Sequence[Any]]) -> None:
+def require_recent_positions(positions: Iterable[Any]) -> None:
     """Raise MirrorStale as ``require_recent`` does, by what was read of the part of positions."""
-    _require_recent(next((datetime.fromisoformat(at) for kind, _, at in positions if kind == "Workload"), None))
+    leases = (datetime.fromisoformat(one.synced_at) for one in positions if one.kind == "Workload")
+    _require_recent(next(leases, None))
 
 
 def _require_recent(synced_at: datetime | None) -> None:
@@ -58,13 +59,17 @@ COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "digest", "al
 _HOLD_CLASS = Concat(Value(names.HOLD_SLOT), "number", output_field=TextField())
 
 
-def observed_object(row: MirrorObject) -> ObservedObject:
-    return object_of_values(attrgetter(*COLUMNS)(row))
-
-
-def object_of_values(values: Sequence[Any]) -> ObservedObject:
-    """Return the object with these values of COLUMNS."""
-    return ObservedObject(Ref(*values[:3]), *values[3:])
+def observed_object(row: Any) -> ObservedObject:
+    """Return the object of a MirrorObject, or of what was read of its COLUMNS."""
+    return ObservedObject(
+        ref=Ref(row.kind, row.namespace, row.name),
+        uid=row.uid,
+        resource_version=row.resource_version,
+        digest=row.digest,
+        allocation=row.allocation,
+        deleting=row.deleting,
+        facts=row.facts,
+    )
 
 
 def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
@@ -80,9 +85,9 @@ def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns
     return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), POSITION)
 
 
-def of_parts(objects: Iterable[Sequence[Any]], positions: Iterable[Sequence[Any]] = ()) -> Snapshot:
+def of_parts(objects: Iterable[Any], positions: Iterable[Any] = ()) -> Snapshot:
     """Return the Snapshot from what was read of the parts of objects and positions."""
-    return Snapshot(map(object_of_values, objects), {kind: version for kind, version, _ in positions})
+    return Snapshot(map(observed_object, objects), {one.kind: one.resource_version for one in positions})
 
 
 def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
@@ -160,7 +165,7 @@ def of_holds(cluster: str) -> dict[str, Snapshot]:
     namespaces = Project.objects.filter(cluster=cluster).values("namespace")
     found: dict[str, list[ObservedObject]] = defaultdict(list)
     [rows] = read_tables(Columns(of_cluster(cluster).filter(own, namespace__in=namespaces), COLUMNS))
-    for one in map(object_of_values, rows):
+    for one in map(observed_object, rows):
         found[one.ref.namespace].append(one)
     return {namespace: Snapshot(objects) for namespace, objects in found.items()}
 
@@ -207,9 +212,9 @@ def part_of_flavors(cluster: str, nodes: Collection[str] | None = None) -> Colum
     return Columns(rows, ("project__namespace", "name", "offering__flavor__name"))
 
 
-def flavors_of(values: Iterable[Sequence[str]]) -> dict[str, str]:
+def flavors_of(rows: Iterable[Any]) -> dict[str, str]:
     """Return the flavor of each allocation, by namespace and name, from what was read of ``part_of_flavors``."""
-    return {f"{namespace}/{name}": flavor for namespace, name, flavor in values}
+    return {f"{row.project__namespace}/{row.name}": row.offering__flavor__name for row in rows}
 
 
 def nodes_of_jobs(cluster: str, jobs: Collection[str]) -> set[str]:

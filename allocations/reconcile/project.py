@@ -25,7 +25,6 @@ from allocations.reconcile.project_state import ProjectSurroundings
 from allocations.reconcile.recovery import adopt, may_have_lost
 from portal.core import clock
 from portal.core.locks import advisory_lock
-from portal.core.query_templates import QueryTemplate
 from portal.core.reading import Columns, read_tables
 from portal.tenants import object_limits
 from portal.tenants.models import Project
@@ -68,14 +67,6 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
-def _hold_quota_parts(cluster: str, namespace: str, name: str) -> list[Columns]:
-    resources = Columns(project_state.offerings(cluster), ("resource", "flavor__path"))
-    return [resources, part_of(cluster, Ref("ResourceQuota", namespace, name))]
-
-
-_HOLD_QUOTA = QueryTemplate(_hold_quota_parts, cluster=str, namespace=str, name=str)
-
-
 def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> None:
     """Apply an allocation's own hold quota, in the same form as ``reconcile_project``, and nothing else.
 
@@ -84,14 +75,14 @@ def apply_hold_quota(spec: ResolvedSpec, snapshot: Snapshot, client: Client) -> 
     assert spec.number is not None
     target, ref = targets.project(client.cluster, spec.project), hold_quota.ref(spec)
     with advisory_lock(target):
-        found = _HOLD_QUOTA.of(cluster=client.cluster, namespace=ref.namespace, name=ref.name)
-        offerings, records = read_tables(*found)
+        resources = Columns(project_state.offerings(client.cluster), ("resource", "flavor__path"))
+        offerings, records = read_tables(resources, part_of(client.cluster, ref))
         manifest = hold_quota.build(
             spec.namespace,
             spec.number,
             labels_of(spec.department, spec.team, spec.project),
             hold_quota.hold(spec, registry.backend_of(spec).quota(spec)),
-            _counted_resources(map(tuple, offerings)),
+            _counted_resources(offerings),
         )
         desired = DesiredState(objects=[manifest])
         apply(client, plan(desired, snapshot, of_rows(records)), target)

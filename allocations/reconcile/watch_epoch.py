@@ -12,8 +12,7 @@ from django.db import transaction
 
 from allocations.models import WatchEpoch
 from portal.core.locks import take_session_lock
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import NO_ROWS, Columns, Compiled
+from portal.core.reading import NO_ROWS, Columns, Part
 
 
 class EpochOver(Exception):
@@ -49,16 +48,13 @@ def wait(cluster: str) -> None:
     list(rows.values_list(*columns))
 
 
-def part(cluster: str, epoch: int | None) -> Compiled:
+def part(cluster: str, epoch: int | None) -> Part:
     """Return what to read for ``require`` (``portal.core.reading``). Until the transaction ends, no epoch begins."""
-    return NO_ROWS if epoch is None else _CURRENT.of(cluster=cluster)[0]
+    return NO_ROWS if epoch is None else _current(cluster)
 
 
 def _current(cluster: str) -> Columns:
     return Columns(WatchEpoch.objects.select_for_update().filter(cluster=cluster), ("number",))
-
-
-_CURRENT = QueryTemplate(lambda cluster: [_current(cluster)], cluster=str)
 
 
 def require(epoch: int | None, numbers: Sequence[Sequence[int]]) -> None:

@@ -25,7 +25,6 @@ from allocations.requests.fact_providers import Question
 from allocations.requests.period import Period
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Retryable, Violation
-from portal.core.query_templates import QueryTemplate
 from portal.core.quotation import named
 from portal.core.reading import Batch, Columns
 from portal.tenants import access
@@ -34,15 +33,6 @@ from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.limits import counting
 from quotas.limits.models import Limit
-
-
-def _place(project: int) -> list[Columns]:
-    rows = Project.objects.filter(pk=project).order_by()
-    return [Columns(rows, ("team_id", "team__department_id", "archived_at"))]
-
-
-_PLACE = QueryTemplate(_place, project=int)
-"""Where the project is now, and whether it is archived."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +109,8 @@ def decide(request: ValidRequest) -> Decision:
     """
     user, project, offering, spec = request.user, request.project, request.offering, request.spec
     batch = Batch()
-    place = batch.add(*_PLACE.of(project=project.pk))
+    rows = Project.objects.filter(pk=project.pk).order_by()
+    places = batch.add(Columns(rows, ("team_id", "team__department_id", "archived_at")))
     roles = batch.add(access.roles_in_teams(user))
     facts = fact_providers.add(rules.needed(), Question(user, project, request.period.starts_at), batch)
     availability = Availability(
@@ -130,11 +121,11 @@ def decide(request: ValidRequest) -> Decision:
         index=request.index,
         batch=batch,
     )
-    ((team, department, archived_at),) = place()
-    if (team, department) != (project.team_id, project.team.department_id):
+    [place] = places()
+    if (place.team_id, place.team__department_id) != (project.team_id, project.team.department_id):
         raise Retryable(f"the project {project.slug} was moved")
     permissions = Permissions(user, dict(roles()))
-    permissions.require("allocation.request", team)
+    permissions.require("allocation.request", place.team_id)
     claim = request.prepared_claim
     claim_demand = (
         request.index.demand_of_claim(offering, claim.demand.amounts, claim.demand.share) if claim is not None else None
@@ -151,11 +142,11 @@ def decide(request: ValidRequest) -> Decision:
         per_slice=claim_demand,
     )
     approvals = rules.approvals(admission_input)
-    if approvals and not permissions.can("allocation.approve", team):
+    if approvals and not permissions.can("allocation.approve", place.team_id):
         raise Forbidden(approvals[0].role, detail=approvals[0].detail, hint=approvals[0].hint)
     return Decision(
         **vars(request),
-        is_archived=archived_at is not None,
+        is_archived=place.archived_at is not None,
         violations=rules.violations(admission_input)
         if claim is None
         else custom_claims.violations(availability.quotas, project, admission_input, offering, claim),

@@ -1,22 +1,21 @@
 """Reads what is shown beside allocations: devices, cost to date and objects; in a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db.models.fields.json import KT
 
 from allocations.capacity import geometry_lookup
 from allocations.domain.custom_claim import CustomClaim
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core import clock
-from portal.core.any_of import AnyOf
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Batch, Columns, Part, Rows, Statement, digest_of, read_tables, relate
-from portal.tenants.models import Project, Team, User
+from portal.core.reading import Batch, Statement, digest_of
+from portal.tenants.models import Project, User
 from portal.workqueue import targets
 from quotas.catalog.layouts import known_placement, parent_gpu
 from quotas.catalog.mig_tables import Geometry
@@ -118,23 +117,21 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
     rows, batch = list(rows), batch or Batch()
     started = [row.pk for row in rows if row.number is not None or row.held_at is not None]
     bare = [row for row in rows if not Allocation.project.is_cached(row)]
-    parts = [batch.add(part) for part in _relations_of(bare)]
+    parts = [batch.add(part) for part in spec_of_row.relations(bare)] if bare else []
     intervals, objects, prices = (
         batch.add(part)
         for part in (
             held_intervals.statement(started),
-            Statement(OBJECTS, (started,), 4),
+            Statement(OBJECTS, (started,), ("target", "kind", "namespace", "name")),
             rates.statement(),
         )
     )
     relations = [part() for part in parts]
     if bare:
-        projects, teams, offerings, people = relations
-        relate(projects, team=teams)
-        relate(bare, project=projects, offering=offerings, requested_by=people)
+        spec_of_row.set_relations(bare, *relations)
     by_target: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for target, kind, namespace, name in objects():
-        by_target[target].append((kind, namespace, name))
+    for one in objects():
+        by_target[one.target].append((one.kind, one.namespace, one.name))
     return Details(
         rows=rows,
         intervals=[held_intervals.interval(one) for one in intervals()],
@@ -144,39 +141,11 @@ def read(rows: Iterable[Allocation], batch: Batch | None = None) -> Details:
     )
 
 
-def _relations(projects: Any, offerings: Any, people: Any) -> list[Rows]:
-    of_rows = Project.objects.filter(AnyOf("id", projects)).order_by()
-    return [
-        Rows(of_rows.only("slug", "namespace", "cluster", "team")),
-        Rows(Team.objects.filter(projects__in=of_rows).distinct().order_by()),
-        Rows(Offering.objects.filter(AnyOf("id", offerings)).select_related("flavor").order_by()),
-        Rows(User.objects.filter(AnyOf("id", people)).only("username").order_by()),
-    ]
-
-
-_RELATIONS = QueryTemplate(_relations, projects=list[int], offerings=list[int], people=list[int])
-
-
-def _relations_of(rows: Collection[Allocation]) -> Sequence[Part]:
-    """Return what to read of the relations of these rows, if there are any."""
-    if not rows:
-        return ()
-    return _RELATIONS.of(
-        projects=list({row.project_id for row in rows}),
-        offerings=list({row.offering_id for row in rows}),
-        people=list({row.requested_by_id for row in rows}),
-    )
-
-
-def _columns(
-    projects: Iterable[Project], teams: Iterable[Team], offerings: Iterable[Offering], people: Iterable[User]
-) -> list[dict[str, Any]]:
-    """Return the columns of rows that were just read, and of the offerings' flavors."""
-    flavors = [one.flavor for one in offerings]
-    return [
-        {name: value for name, value in vars(one).items() if name != "_state"}
-        for one in (*projects, *teams, *offerings, *flavors, *people)
-    ]
+def _columns(projects: Iterable[Project], offerings: Iterable[Offering], people: Iterable[User]) -> list[Any]:
+    """Return the columns of rows that were just read and of their relations, but of people the names alone."""
+    read = [*projects, *(one.team for one in projects), *offerings, *(one.flavor for one in offerings)]
+    columns = [{name: value for name, value in vars(one).items() if name != "_state"} for one in read]
+    return [*columns, *(one.username for one in people)]
 
 
 def _priced_quantity(row: Allocation) -> Fraction:
@@ -196,15 +165,6 @@ def _of_last_hold(rows: Iterable[Allocation], intervals: Iterable[HeldInterval])
     return list(found.values())
 
 
-def _published(nodes: Any, names: Any) -> list[Columns]:
-    rows = Device.objects.filter(AnyOf("node__name", nodes), AnyOf("name", names)).order_by()
-    attributes = {"parent": KT("attributes__parentUUID"), "profile": KT("attributes__profile")}
-    return [Columns(rows.annotate(**attributes), ("node__cluster", "node__name", "name", "uuid", *attributes))]
-
-
-_PUBLISHED = QueryTemplate(_published, nodes=list[str], names=list[str])
-
-
 def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> Mapping[UUID, list[HeldDevice]]:
     """Return the devices of each allocation in these intervals; one query for the GPUs of MIG devices."""
     held = [one for one in intervals if one.node]
@@ -216,8 +176,11 @@ def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> M
             found[one.holder_id].append(HeldDevice(one.node, one.device, one.device_uuid))
         return found
     names = parts | {parent_gpu(name) for name in parts}
-    (published,) = read_tables(*_PUBLISHED.of(nodes=list({one.node for one in held}), names=list(names)))
-    catalogue = {(cluster, node, name): PublishedDevice(*columns) for cluster, node, name, *columns in published}
+    attributes = {"parent": KT("attributes__parentUUID"), "profile": KT("attributes__profile")}
+    published = Device.objects.filter(node__name__in={one.node for one in held}, name__in=names).annotate(**attributes)
+    columns = ("node__cluster", "node__name", "name", "uuid", *attributes)
+    rows_of_devices = published.order_by().values_list(*columns, named=True)
+    catalogue = {(one.node__cluster, one.node__name, one.name): one for one in rows_of_devices}
     geometries = {flavor: geometry_lookup.of_flavor(flavor) for flavor in set(flavor_of.values())}
     for one in held:
         gpu = catalogue.get((one.cluster, one.node, parent_gpu(one.device)))
@@ -226,16 +189,8 @@ def _devices(rows: Iterable[Allocation], intervals: Iterable[HeldInterval]) -> M
     return found
 
 
-class PublishedDevice(NamedTuple):
-    """What the catalogue has of a MIG device, or of its GPU."""
-
-    uuid: str
-    parent_uuid: str | None
-    profile: str | None
-
-
-def _held_device(interval: HeldInterval, device: PublishedDevice | None, geometry: Geometry | None) -> HeldDevice:
-    """Return the device of an interval; ``device`` is its own in the catalogue, or that of its GPU."""
+def _held_device(interval: HeldInterval, device: Any, geometry: Geometry | None) -> HeldDevice:
+    """Return the device of an interval; ``device`` is its own in the catalogue, or that of its GPU, or None."""
     name = interval.device
     if device is None or parent_gpu(name) == name:
         return HeldDevice(interval.node, name, interval.device_uuid)
@@ -244,7 +199,7 @@ def _held_device(interval: HeldInterval, device: PublishedDevice | None, geometr
         node=interval.node,
         device=name,
         uuid=interval.device_uuid,
-        parent_uuid=device.parent_uuid or device.uuid,
+        parent_uuid=device.parent or device.uuid,
         profile=place.profile if place else device.profile or "",
         placement=(place.start, place.size) if place else None,
     )

@@ -18,7 +18,7 @@ from allocations.lifecycle.modes.registry import mode_of
 from allocations.models import Allocation, AppliedObject, Transition
 from allocations.requests import advice, isolation
 from portal.core.errors import NotVisible
-from portal.core.reading import Rows, read_tables, row_version
+from portal.core.reading import row_version
 from portal.tenants import access
 from portal.tenants.models import User
 from portal.workqueue import targets
@@ -47,18 +47,15 @@ def _visible(user: User, rows: QuerySet[Allocation]) -> QuerySet[Allocation]:
     return rows if access.sees_all(user) else rows.filter(project__in=access.visible_projects(user))
 
 
-_ONE = access.PersonQueryTemplate(lambda user, id_: [Rows(visible(user).filter(pk=id_))], id_=UUID)
-
-
 def get(user: User, id_: UUID | str) -> Allocation:
     """Return the allocation. Raises NotVisible."""
     try:
-        (found,) = read_tables(*_ONE.of(user, id_=UUID(str(id_))))
+        found = visible(user).filter(pk=UUID(str(id_))).first()
     except ValueError:
-        found = []
-    if not found:
+        found = None
+    if found is None:
         raise NotVisible("The allocation", hint="GET /allocations lists yours.")
-    return found[0]  # type: ignore[no-any-return]
+    return found
 
 
 def with_ids(rows: QuerySet[Allocation], ids: Iterable[str]) -> QuerySet[Allocation]:

@@ -50,9 +50,6 @@ class Demand:
     owner: tuple[str, str] = ("", "")
 
 
-Pick = Callable[[], Slice | None]
-
-
 def draw(world: World, random: Random) -> list[Demand]:
     """Return all that is wanted in the history, by time."""
     found: list[Demand] = []

@@ -1,10 +1,11 @@
 """Formats money, hours, durations, CPU and memory."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from portal.core.money import text
+from portal.core.money import split, text
 from quotas.catalog.node_shares import NodeShare
 from quotas.costs.selectors import Charge
 
@@ -91,3 +92,11 @@ def _cpu(millicores: int) -> str:
 
 def _memory(mib: int) -> str:
     return f"{mib // 1024} GiB" if mib >= 10 * 1024 else f"{mib} MiB"
+
+
+def rounded(parts: Sequence[Decimal]) -> list[Decimal]:
+    """Return the amounts rounded so that they add up, unless a bill below what was rated makes some negative."""
+    total = sum(parts, Decimal(0))
+    if min(parts, default=total) < 0:
+        return [round(part, 2) for part in parts]
+    return split(total, parts, 2) if total else [Decimal("0.00")] * len(parts)

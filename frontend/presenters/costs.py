@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from frontend.presenters import amounts
 from frontend.presenters.costs_chart import Trend
-from portal.core.money import split
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.outages import OutageShare
 from quotas.costs.rating import Window
@@ -55,8 +54,8 @@ class CostTable:
 
 def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trends: Mapping[str, Trend]) -> CostTable:
     """Return the table; texts, links and trends are by the name of a row."""
-    hours = _rounded([Decimal(row.gpu_hours) for row in found.rows])
-    costs = _rounded([Decimal(row.total or 0) for row in found.rows])
+    hours = amounts.rounded([Decimal(row.gpu_hours) for row in found.rows])
+    costs = amounts.rounded([Decimal(row.total or 0) for row in found.rows])
     total = sum(costs, Decimal("0.00"))
     lines = [
         CostLine(
@@ -158,11 +157,3 @@ def _change(row: CostRow, cost: Decimal) -> Decimal | None:
 def _left_out(costs: Costs | CostRow) -> str:
     """Return what the cost leaves out; empty if nothing, or if it leaves out all."""
     return "" if costs.total is None else amounts.left_out(Fraction(costs.unpriced_gpu_hours))
-
-
-def _rounded(parts: Sequence[Decimal]) -> list[Decimal]:
-    """Return the amounts rounded so that they add up, unless a bill below what was rated makes some negative."""
-    total = sum(parts, Decimal(0))
-    if min(parts, default=total) < 0:
-        return [round(part, PLACES) for part in parts]
-    return split(total, parts, PLACES) if total else [Decimal("0.00")] * len(parts)

@@ -13,7 +13,6 @@ from allocations.requests.cost_forecast import CostForecast
 from allocations.requests.costs_at_end import CostAtEnd
 from frontend.presenters import amounts
 from frontend.presenters.allocations import Card
-from portal.core.money import split
 from quotas.costs.calendar import Calendar
 from quotas.costs.cost_rows import CostRow, Costs
 from quotas.costs.filters import UNALLOCATED
@@ -211,7 +210,8 @@ def unused(found: HolderCosts) -> tuple[str, str] | None:
 def _unused_lines(parts: Sequence[UnusedAmount | None]) -> list[UnusedLine]:
     """Return a line for each part and one for their sum: amounts are rounded so that they add up."""
     known = [one for one in parts if one is not None]
-    hours, costs = _rounded([one.gpu_hours for one in known]), _rounded([one.cost or Decimal(0) for one in known])
+    hours = amounts.rounded([one.gpu_hours for one in known])
+    costs = amounts.rounded([one.cost or Decimal(0) for one in known])
     found = iter([_unused_line(*line) for line in zip(known, hours, costs, strict=True)])
     lines = [UnusedLine(NOT_RECORDED, NOT_RECORDED) if one is None else next(found) for one in parts]
     if len(known) < len(parts):
@@ -227,8 +227,8 @@ def _unused_line(one: UnusedAmount, hours: Decimal, cost: Decimal) -> UnusedLine
 
 def _lines(costs: Costs, names: Sequence[str]) -> list[CostLine]:
     """Return a line for each row: amounts are rounded so that they add up."""
-    hours = _rounded([Decimal(row.gpu_hours) for row in costs.rows])
-    totals = _rounded([Decimal(_amount(row) or 0) for row in costs.rows])
+    hours = amounts.rounded([Decimal(row.gpu_hours) for row in costs.rows])
+    totals = amounts.rounded([Decimal(_amount(row) or 0) for row in costs.rows])
     whole = sum(totals, Decimal(0))
     return [
         CostLine(
@@ -245,8 +245,8 @@ def _lines(costs: Costs, names: Sequence[str]) -> list[CostLine]:
 def _sum(costs: Costs, rows: Sequence[CostRow], name: str) -> CostLine:
     """Return the sum of some rows, of which the others are shown, or of all."""
     shown = len(costs.rows) - len(rows)
-    hours = _rounded([Decimal(row.gpu_hours) for row in costs.rows])[shown:]
-    totals = _rounded([Decimal(_amount(row) or 0) for row in costs.rows])[shown:]
+    hours = amounts.rounded([Decimal(row.gpu_hours) for row in costs.rows])[shown:]
+    totals = amounts.rounded([Decimal(_amount(row) or 0) for row in costs.rows])[shown:]
     is_priced = any(_amount(row) is not None for row in rows) or not rows
     unpriced = sum((Fraction(row.unpriced_gpu_hours) for row in rows), Fraction(0))
     return CostLine(
@@ -282,11 +282,3 @@ def _money(amount: str | None, currency: str) -> str:
 
 def _text(amount: str) -> str:
     return f"{round(Decimal(amount), PLACES)}"
-
-
-def _rounded(parts: Sequence[Decimal]) -> list[Decimal]:
-    """Return the amounts rounded so that they add up, unless a bill below what was rated makes some negative."""
-    whole = sum(parts, Decimal(0))
-    if min(parts, default=whole) < 0:
-        return [round(part, PLACES) for part in parts]
-    return split(whole, parts, PLACES) if whole else [Decimal("0.00")] * len(parts)

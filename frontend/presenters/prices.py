@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 from urllib.parse import urlencode
 
 from frontend import time_zone
 from frontend.presenters import amounts
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Offering
-from quotas.costs import selectors
+from quotas.costs import selectors, withdrawals
 from quotas.costs.cost_rows import COLUMNS, CostRow, Costs
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.previews import BILLED_MONTHS, BillEffect, PriceEffect
@@ -138,74 +139,20 @@ def per_cent(share: Decimal | str | None) -> int | None:
     return None if share is None else round(100 * Decimal(share))
 
 
-def price_lines(rows: Iterable[Price], now: datetime) -> list[DatedLine]:
-    """Return prices, each with its ``until``."""
+def dated_lines(kind: str, rows: Iterable[Any], now: datetime) -> list[DatedLine]:
+    """Return rows of a kind of `withdrawals.KINDS`, each with its ``until``; times of fixed costs are months."""
+    at = now.date() if kind == "fixed-cost" else now
     return [
         DatedLine(
-            kind="price",
+            kind=kind,
             id_=row.pk,
-            subject=row.offering.key if row.offering else row.flavor.name,
-            value=_price(row),
-            note="",
-            since=row.valid_from,
-            until=row.until,  # type: ignore[attr-defined]  # an annotation
-            state=_state(row.valid_from, row.until, now),  # type: ignore[attr-defined]
-            source=row.source,
-        )
-        for row in rows
-    ]
-
-
-def node_cost_lines(rows: Iterable[NodeCost], now: datetime) -> list[DatedLine]:
-    """Return costs of nodes, each with its ``until``."""
-    return [
-        DatedLine(
-            kind="node-cost",
-            id_=row.pk,
-            subject=_node_subject(row),
-            value=_node_cost(row),
-            note=f"split by {split_of(row)}" if row.per == NodeCost.Per.NODE else "",
-            since=row.valid_from,
-            until=row.until,  # type: ignore[attr-defined]  # an annotation
-            state=_state(row.valid_from, row.until, now),  # type: ignore[attr-defined]
-            source=row.source,
-        )
-        for row in rows
-    ]
-
-
-def node_term_lines(rows: Iterable[NodeTerm], now: datetime) -> list[DatedLine]:
-    """Return terms of nodes, each with its ``until``."""
-    return [
-        DatedLine(
-            kind="node-term",
-            id_=row.pk,
-            subject=f"{row.node.cluster_id}/{row.node.name}",
-            value=row.term,
-            note="",
-            since=row.valid_from,
-            until=row.until,  # type: ignore[attr-defined]  # an annotation
-            state=_state(row.valid_from, row.until, now),  # type: ignore[attr-defined]
-            source="",
-        )
-        for row in rows
-    ]
-
-
-def shared_cost_lines(rows: Iterable[SharedCost], now: datetime) -> list[DatedLine]:
-    """Return fixed costs, each with its ``until``; their times are months."""
-    today = now.date()
-    return [
-        DatedLine(
-            kind="fixed-cost",
-            id_=row.pk,
-            subject=row.name,
-            value=f"{exact(row.amount, row.currency)} a month" if row.amount else "ended",
-            note=_shared_by(row),
-            since=row.month,
-            until=row.until,  # type: ignore[attr-defined]  # an annotation
-            state=_state(row.month, row.until, today),  # type: ignore[attr-defined]
-            source=row.source,
+            subject=_subject(row),
+            value="ended" if kind == "fixed-cost" and not row.amount else value_of(row),
+            note=_note(row),
+            since=withdrawals.begins(row),
+            until=row.until,
+            state=_state(withdrawals.begins(row), row.until, at),
+            source="" if kind == "node-term" else row.source,
         )
         for row in rows
     ]
@@ -268,22 +215,42 @@ def public_lines(prices: Iterable[PublicPrice], currency: str | None, *, may_set
     return [PublicLine(one, _as_cost(one) if may_set and currency in (None, one.currency) else "") for one in prices]
 
 
-def withdrawn_value(row: Dated) -> str:
-    """Return the value of a row that is to be withdrawn."""
+def value_of(row: Dated) -> str:
+    """Return the amount of a dated row with its unit, or its term."""
     match row:
+        case Price(offering_id=None):
+            return f"{exact(row.per_gpu_hour or Decimal(0), row.currency)} per GPU-hour"
         case Price():
-            return _price(row)
+            return (
+                OF_FLAVOR if row.per_slice_hour is None else f"{exact(row.per_slice_hour, row.currency)} per slice-hour"
+            )
         case NodeCost():
-            return _node_cost(row)
+            return f"{exact(row.per_hour, row.currency)} per {row.get_per_display()} and hour"
         case NodeTerm():
             return row.term
     return f"{exact(row.amount, row.currency)} a month"
 
 
+def _subject(row: Dated) -> str:
+    match row:
+        case NodeCost() | NodeTerm() if row.node:
+            return f"{row.node.cluster_id}/{row.node.name}"
+        case NodeCost():
+            return f"{row.flavor}, {row.term}"
+    return withdrawals.subject(row)
+
+
+def _note(row: Dated) -> str:
+    """Return how a cost is split; empty if it is not."""
+    if isinstance(row, SharedCost):
+        return _shared_by(row)
+    return f"split by {split_of(row)}" if isinstance(row, NodeCost) and row.per == NodeCost.Per.NODE else ""
+
+
 def price_effect(found: PriceEffect) -> Effect:
     row = found.price
-    of = row.offering.key if row.offering else row.flavor.name
-    changes = [Change(f"Price of {of}", _price(found.before) if found.before else NONE, _price(row))]
+    before = value_of(found.before) if found.before else NONE
+    changes = [Change(f"Price of {_subject(row)}", before, value_of(row))]
     for one in found.slices:
         before, after = (amounts.money(amount, row.currency) for amount in (one.before, one.after))
         changes.append(Change(f"One slice-hour of {one.offering}", before, after))
@@ -291,13 +258,13 @@ def price_effect(found: PriceEffect) -> Effect:
 
 
 def node_cost_effect(row: NodeCost, before: NodeCost | None) -> Effect:
-    change = Change(f"Cost of {_node_subject(row)}", _node_cost(before) if before else NONE, _node_cost(row))
+    change = Change(f"Cost of {_subject(row)}", value_of(before) if before else NONE, value_of(row))
     facts = ["Prices for teams do not change. The difference is the platform's price variance."]
     return Effect([change], since=row.valid_from, facts=facts)
 
 
 def node_term_effect(row: NodeTerm, before: NodeTerm | None) -> Effect:
-    change = Change(f"Term of {row.node.cluster_id}/{row.node.name}", before.term if before else NONE, row.term)
+    change = Change(f"Term of {_subject(row)}", before.term if before else NONE, row.term)
     facts = ["If a label of the node has its term, the label takes precedence."]
     return Effect([change], since=row.valid_from, facts=facts)
 
@@ -315,8 +282,8 @@ def bill_effect(found: BillEffect) -> Effect:
 def shared_cost_effect(row: SharedCost, before: SharedCost | None) -> Effect:
     change = Change(
         row.name,
-        f"{exact(before.amount, before.currency)} a month, {_shared_by(before)}" if before else NONE,
-        f"{exact(row.amount, row.currency)} a month, {_shared_by(row)}",
+        f"{value_of(before)}, {_shared_by(before)}" if before else NONE,
+        f"{value_of(row)}, {_shared_by(row)}",
     )
     return Effect([change], month=f"{row.month:%Y-%m}")
 
@@ -367,20 +334,6 @@ def _why_unknown(recorded_since: datetime | None, row: CostRow) -> str:
 def _as_cost(price: PublicPrice) -> str:
     values = {"term": price.term, "per": "node", "amount": f"{price.per_node_hour:f}", "currency": price.currency}
     return urlencode({**values, "source": price.stated_source})
-
-
-def _price(row: Price) -> str:
-    if row.offering_id is None:
-        return f"{exact(row.per_gpu_hour or Decimal(0), row.currency)} per GPU-hour"
-    return OF_FLAVOR if row.per_slice_hour is None else f"{exact(row.per_slice_hour, row.currency)} per slice-hour"
-
-
-def _node_subject(row: NodeCost) -> str:
-    return f"{row.node.cluster_id}/{row.node.name}" if row.node else f"{row.flavor}, {row.term}"
-
-
-def _node_cost(row: NodeCost) -> str:
-    return f"{exact(row.per_hour, row.currency)} per {row.get_per_display()} and hour"
 
 
 def _shared_by(row: SharedCost) -> str:

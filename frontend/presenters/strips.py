@@ -7,7 +7,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple
 
-from frontend.presenters import amounts
+from frontend.presenters import amounts, fleet_hours
 from frontend.presenters.asset_links import AssetLinks
 from frontend.presenters.strip_axis import WIDTH
 from portal.core import money
@@ -29,12 +29,8 @@ MAX_PROJECTS = 3
 MAX_SHAPES = 12
 """So many holders of a strip have a shape with their name; all others have one together."""
 UNKNOWN = "unknown"
-TITLES = {
-    Category.HELD: "Held",
-    Category.UNMANAGED: "Unmanaged",
-    Category.UNAVAILABLE: "Unavailable",
-    Category.STRANDED: "Stranded",
-    Category.IDLE: "Idle",
+TITLES: dict[Category, str] = {
+    category: title for category, title in fleet_hours.TITLES.items() if category != Category.VARIANCE
 }
 """The categories in the order in which they are drawn, from the top."""
 

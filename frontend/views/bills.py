@@ -42,7 +42,7 @@ def bills(request: PageRequest) -> HttpResponse:
         "found": found,
         "lines": shown.bill_lines(found, {row.pk for row in counting}),
         "found_fixed": fixed,
-        "fixed": shown.shared_cost_lines(fixed, now),
+        "fixed": shown.dated_lines("fixed-cost", fixed, now),
         "may_set": access.can(user, "price.manage", None),
         "not_priced": shown.not_priced(now),
     }

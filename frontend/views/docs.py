@@ -1,14 +1,12 @@
 """The docs, as `make docs` built them, for everyone who is signed in."""
 
-from pathlib import Path
-
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import SuspiciousFileOperation
+from django.core.files.storage import FileSystemStorage
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
-from django.utils._os import safe_join
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 from django.views.static import serve
@@ -34,7 +32,8 @@ def _page(request: PageRequest, name: str) -> HttpResponse:
     if not (settings.DOCS_ROOT / "index.html").is_file():
         return show(request, "frontend/docs_missing.html", {}, status=404)
     try:
-        content = Path(safe_join(settings.DOCS_ROOT, name)).read_bytes()
+        with FileSystemStorage(settings.DOCS_ROOT).open(name) as file:
+            content = file.read()
     except (OSError, ValueError, SuspiciousFileOperation) as error:
         raise Http404 from error
     theme = request.COOKIES.get("theme")

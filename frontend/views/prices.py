@@ -37,7 +37,7 @@ def prices(request: PageRequest) -> HttpResponse:
         "may_set": access.can(request.user, "price.manage", None),
         "not_priced": shown.not_priced(now),
     }
-    context["lines"] = shown.price_lines(context["found"], now)
+    context["lines"] = shown.dated_lines("price", context["found"], now)
     if access.sees_all(request.user):
         costs, terms = history.node_costs(request.user), history.node_terms(request.user)
         if not is_all:
@@ -46,8 +46,8 @@ def prices(request: PageRequest) -> HttpResponse:
             "found_costs": paged(request, costs, "costs", PAGE_SIZE),
             "found_terms": paged(request, terms, "terms", PAGE_SIZE),
         }
-        context["cost_lines"] = shown.node_cost_lines(context["found_costs"], now)
-        context["term_lines"] = shown.node_term_lines(context["found_terms"], now)
+        context["cost_lines"] = shown.dated_lines("node-cost", context["found_costs"], now)
+        context["term_lines"] = shown.dated_lines("node-term", context["found_terms"], now)
         context["sees_costs"] = True
     return show(request, "frontend/prices.html", context)
 
@@ -154,7 +154,7 @@ def withdraw(request: PageRequest, kind: str, dated_id: int) -> HttpResponse:
     context = {
         "noun": noun,
         "subject": withdrawals.subject(row),
-        "value": shown.withdrawn_value(row),
+        "value": shown.value_of(row),
         "begins": withdrawals.begins(row),
         "by_month": kind == "fixed-cost",
         "back": reverse(back),

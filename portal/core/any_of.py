@@ -4,7 +4,6 @@ from collections.abc import Collection
 from typing import Any
 
 from django.db.models import F, Lookup
-from django.db.models.sql.compiler import SQLCompiler
 
 
 class AnyOf(Lookup):
@@ -19,6 +18,6 @@ class AnyOf(Lookup):
     def __init__(self, column: str, values: Collection[Any]) -> None:
         super().__init__(F(column), values)
 
-    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
         column, parameters = self.process_lhs(compiler, connection)
         return f"{column} = ANY(%s)", (*parameters, self.rhs)

@@ -1,4 +1,7 @@
-"""Queries that are the same but for the values of their parameters: Django compiles them once in a process."""
+"""Queries that are the same but for the values of their parameters: Django compiles them once in a process.
+
+For those of each reconcile, batch and POST, which take up to 12 ms to compile (docs/adr/0043).
+"""
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence

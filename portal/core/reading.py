@@ -1,9 +1,14 @@
-"""Reads the rows of several tables in one statement: one round trip, and one moment for all of them."""
+"""Reads the rows of several tables in one statement: one round trip, and one moment for all of them.
+
+Rows have their columns by name. Nothing public of Django gives the SQL of a queryset with its parameters apart, or
+makes objects of rows that were read otherwise: this module uses its compiler, and no other does.
+"""
 
 import hashlib
 import json
+from collections import namedtuple
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
@@ -53,22 +58,22 @@ class Rows(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement that reads so many ``columns``, for what Django would compile anew for each of many lists."""
+    """A statement that reads columns with these names, for what Django would compile anew for each of many lists."""
 
     sql: str
     parameters: tuple[Any, ...]
-    columns: int
+    names: tuple[str, ...]
 
 
 class Compiled(NamedTuple):
-    """The subquery of a part, and for ``Rows`` what makes objects of its rows."""
+    """The subquery of a part, and what makes of the values of a row what is returned for it."""
 
     sql: str
     parameters: tuple[Any, ...]
-    objects: "Objects | None" = None
+    made: Callable[[list[Any]], Any]
 
 
-NO_ROWS = Compiled("'[]'::json", ())
+NO_ROWS = Compiled("'[]'::json", (), tuple)
 """A part that is left out where it can have no rows."""
 Part = Columns | Rows | Statement | Compiled
 
@@ -98,9 +103,23 @@ class Batch:
         return rows
 
 
+@cache
+def row_type(names: tuple[str, ...]) -> Any:
+    """Return the class of rows with these columns."""
+    return namedtuple("Row", names)
+
+
+def read_rows(sql: str, parameters: Any = None) -> list[Any]:
+    """Return the rows of a statement, whose columns all have names, with values as psycopg has them; one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        row = row_type(tuple(column.name for column in cursor.description))
+        return [*map(row._make, cursor.fetchall())]
+
+
 def read_tables(*parts: Part) -> list[list[Any]]:
-    """Return the rows of each part: of ``Rows`` as objects; of the others as lists of values as JSON has them, where a
-    UUID or a time is text.
+    """Return the rows of each part: of ``Rows`` as objects; of the others with named columns, whose values are as JSON
+    has them, where a UUID or a time is text.
     """
     subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
     sql = f"SELECT {', '.join(one.sql for one in subqueries)}"
@@ -108,7 +127,7 @@ def read_tables(*parts: Part) -> list[list[Any]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         found: Sequence[list[list[Any]]] = cursor.fetchone()
-    return [one.objects.of_rows(rows) if one.objects else rows for one, rows in zip(subqueries, found, strict=True)]
+    return [[*map(one.made, rows)] for one, rows in zip(subqueries, found, strict=True)]
 
 
 def compiled(part: Columns | Rows | Statement) -> Compiled:
@@ -116,15 +135,19 @@ def compiled(part: Columns | Rows | Statement) -> Compiled:
     compile a statement than to read few rows.
     """
     if isinstance(part, Statement):
-        names = [f"c{number}" for number in range(part.columns)]
-        return Compiled(_array_of_rows(part.sql, names, names), part.parameters)
+        return Compiled(_array_of_rows(part.sql, [""] * len(part.names)), part.parameters, row_type(part.names)._make)
     rows = part.rows if isinstance(part, Rows) else part.rows.values_list(*part.names)
     compiler: SQLCompiler = rows.query.get_compiler(connection=connection)
-    return Compiled(*_aggregated(compiler), Objects(compiler) if isinstance(part, Rows) else None)
+    if not isinstance(part, Rows):
+        return Compiled(*_aggregated(compiler), row_type(part.names)._make)
+    make = cache(partial(_maker, compiler))  # called when there is a row
+    return Compiled(*_aggregated(compiler), lambda row: make()(row))
 
 
-def _array_of_rows(sql: str, names: Sequence[str], values: Sequence[str]) -> str:
-    """Return the subquery whose value is the JSON array of all rows of a statement."""
+def _array_of_rows(sql: str, casts: Sequence[str]) -> str:
+    """Return the subquery whose value is the JSON array of all rows of a statement, each column with its cast."""
+    names = [f"c{number}" for number in range(len(casts))]
+    values = [f"{name}{cast}" for name, cast in zip(names, casts, strict=True)]
     rows = f"({sql}) AS part ({', '.join(names)})"
     return f"(SELECT coalesce(json_agg({_array(values)}), '[]') FROM {rows})"  # noqa: S608
 
@@ -134,12 +157,10 @@ def _aggregated(compiler: SQLCompiler) -> tuple[str, tuple[Any, ...]]:
     try:
         sql, parameters = compiler.as_sql()
     except EmptyResultSet:
-        return NO_ROWS.sql, NO_ROWS.parameters
-    names = [f"c{number}" for number in range(len(compiler.select))]
+        return NO_ROWS.sql, ()
     # A Decimal is read as text, since JSON's numbers become floats.
     casts = ["::text" if isinstance(each.output_field, DecimalField) else "" for each, *_ in compiler.select]
-    values = [f"{name}{cast}" for name, cast in zip(names, casts, strict=True)]
-    return _array_of_rows(sql, names, values), parameters
+    return _array_of_rows(sql, casts), parameters
 
 
 def _array(values: Sequence[str]) -> str:
@@ -147,20 +168,6 @@ def _array(values: Sequence[str]) -> str:
     if len(values) <= MAX_ARGUMENTS:
         return f"json_build_array({', '.join(values)})"
     return _array([_array(values[start : start + MAX_ARGUMENTS]) for start in range(0, len(values), MAX_ARGUMENTS)])
-
-
-class Objects:
-    """Makes the objects of rows that ``_aggregated`` reads; what that takes is found once, when there is a row."""
-
-    def __init__(self, compiler: SQLCompiler) -> None:
-        self._compiler = compiler
-
-    @cached_property
-    def _make(self) -> Callable[[list[Any]], Any]:
-        return _maker(self._compiler)
-
-    def of_rows(self, rows: list[list[Any]]) -> list[Any]:
-        return [self._make(row) for row in rows]
 
 
 def _maker(compiler: SQLCompiler) -> Callable[[list[Any]], Any]:

@@ -8,20 +8,18 @@ Roles of a person towards a team:
 A team in which a person has no role is not visible to that person: the answer is then 404, not 403.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
-from portal.core.query_templates import QueryTemplate
 from portal.core.quotation import named
-from portal.core.reading import Columns, Compiled, Part, Rows, compiled, read_tables
+from portal.core.reading import Columns, Rows, read_tables
 from portal.tenants.actors import Actor, System
 from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
@@ -184,18 +182,10 @@ def permissions_of(user: Person) -> Permissions:
     return Permissions(user, dict(roles))
 
 
-def _roles(user: int) -> list[Columns]:
-    return [Columns(Membership.objects.filter(user=user).order_by(), ("team_id", "role"))]
-
-
-_ROLES = QueryTemplate(_roles, user=int)
-
-
-def roles_in_teams(user: Person) -> Part:
+def roles_in_teams(user: Person) -> Columns:
     """Return what to read for `Permissions`, for callers that read it with other tables: team and role."""
-    if isinstance(user, User):
-        return _ROLES.of(user=user.pk)[0]
-    return compiled(Columns(Membership.objects.none(), ("team_id", "role")))
+    own = Membership.objects.filter(user=user) if isinstance(user, User) else Membership.objects.none()
+    return Columns(own.order_by(), ("team_id", "role"))
 
 
 def sees_all(user: Person) -> bool:
@@ -266,42 +256,20 @@ def _of_teams(rows: QuerySet[Project]) -> QuerySet[Project]:
     return rows.select_related(None).select_related("team")
 
 
-class PersonQueryTemplate:
-    """Like `QueryTemplate`, for what a person may read: one statement for who sees all, and one for all others.
-
-    ``parts`` gets a person who may see what the person may see, and the other values by name.
-    """
-
-    def __init__(self, parts: Callable[..., Sequence[Columns | Rows]], **types: Any) -> None:
-        self._parts = parts
-        self._of_all = QueryTemplate(partial(parts, User(platform_role=PlatformRole.OPERATOR)), **types)
-        self._of_own = QueryTemplate(lambda user, **values: parts(User(pk=user), **values), user=int, **types)
-
-    def of(self, user: Person, **values: Any) -> list[Compiled]:
-        """Return the parts with these values."""
-        if sees_all(user):
-            return self._of_all.of(**values)
-        if isinstance(user, User) and user.is_active:
-            return self._of_own.of(user=user.pk, **values)
-        return [compiled(part) for part in self._parts(AnonymousUser(), **values)]
-
-
-_NAMED = PersonQueryTemplate(lambda user, slug: [Rows(visible_projects(user).filter(slug=slug).order_by())], slug=str)
-
-
-def project_named(user: Person, slug: str) -> Part:
+def project_named(user: Person, slug: str) -> Rows:
     """Return what to read of the project named `slug`, if `user` may see it, for callers that read it with other
     tables; with team and department.
     """
-    return Rows(Project.objects.none()) if "\x00" in slug else _NAMED.of(user, slug=slug)[0]
+    rows = Project.objects.none() if "\x00" in slug else visible_projects(user).filter(slug=slug)
+    return Rows(rows.order_by())
 
 
-def project_slugs(user: Person) -> Part:
+def project_slugs(user: Person) -> Columns:
     """Return what to read for the slugs of the projects whose things `user` may read, sorted."""
     return Columns(visible_projects(user).order_by("slug"), ("slug",))
 
 
-def projects_in_use(user: Person) -> Part:
+def projects_in_use(user: Person) -> Rows:
     """Return what to read of the projects whose things `user` may read and that are not archived, by slug: their slug
     and team. Who sees all sees hundreds.
     """

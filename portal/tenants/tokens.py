@@ -12,8 +12,6 @@ from django.db.models import Q
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid
-from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Rows, read_tables
 from portal.tenants.models import ApiToken
 
 FORM = re.compile(r"gpup_(?P<prefix>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -88,14 +86,6 @@ def state(row: ApiToken, now: datetime) -> State:
     return State.EXPIRED if row.expires_at <= now else State.VALID
 
 
-def _accepted(prefix: str) -> list[Rows]:
-    rows = ApiToken.objects.filter(prefix=prefix, revoked_at=None, user__is_active=True)
-    return [Rows(rows.select_related("user").order_by())]
-
-
-_ACCEPTED = QueryTemplate(_accepted, prefix=str)
-
-
 def find(token: str) -> ApiToken | None:
     """Return the valid token of an active person, with that person, or None; record its use.
 
@@ -105,8 +95,8 @@ def find(token: str) -> ApiToken | None:
     if match is None:
         return None
     now = clock.now()
-    (found,) = read_tables(*_ACCEPTED.of(prefix=match["prefix"]))
-    row: ApiToken | None = next(iter(found), None)  # the prefix is unique
+    accepted = ApiToken.objects.filter(revoked_at=None, user__is_active=True).select_related("user")
+    row = accepted.filter(prefix=match["prefix"]).first()
     if row is None or not hmac.compare_digest(row.digest, digest(token)):
         return None
     if state(row, now) is State.EXPIRED:

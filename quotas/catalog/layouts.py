@@ -145,12 +145,6 @@ def layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
     return tuple({name: n for name, n in zip(names, counts, strict=True) if n} for counts in found)
 
 
-def maximal_layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
-    """Return the layouts to which nothing can be added, however they are placed."""
-    every = [Counter(layout) for layout in layouts(geometry)]
-    return tuple(dict(layout) for layout in every if not any(layout < other for other in every))
-
-
 def is_filled(geometry: Geometry, layout: Mapping[str, int]) -> bool:
     """Return whether a layout is valid and none of its own profiles can be added, as in those of NVIDIA's MIG
     manager: three `2g.20gb` are filled, although a `1g.10gb` fits beside them.

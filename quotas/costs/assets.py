@@ -8,14 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from portal.tenants import access
 from portal.tenants.access import Person
 from quotas.costs import filters, rollups
@@ -30,13 +28,13 @@ KEYS = ("cluster", "flavor", "node")
 """The keys by which assets are filtered."""
 _QUERY = """
     {pieces}
-    SELECT total.cluster, total.flavor, total.is_gpu, CASE WHEN total.is_gpu THEN total.node ELSE '' END, total.name,
+    SELECT total.cluster, total.flavor, CASE WHEN total.is_gpu THEN total.node ELSE '' END AS node, total.name,
            total.category, total.holder_id, total.team, total.project, total.price, total.denominator,
-           sum(total.amount), NULL::timestamptz, NULL::timestamptz
+           sum(total.amount) AS amount, NULL::timestamptz AS gap_start, NULL::timestamptz AS gap_end
     FROM {accounts}
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, total.is_gpu
     UNION ALL
-    SELECT cluster, '', NULL, '', '', '', NULL, '', '', NULL, NULL, NULL, t0, t1 FROM rest
+    SELECT cluster, '', '', '', '', NULL, '', '', NULL, NULL, NULL, t0, t1 FROM rest
 """
 
 
@@ -133,35 +131,23 @@ def read_uuids(assets: Iterable[Asset]) -> None:
 
 def _rolled_up(edges: Sequence[datetime], now: datetime) -> tuple[list[_Part], list[Rest]]:
     query = _QUERY.format(pieces=rolled_up.PIECES, accounts=rolled_up.ACCOUNTS)
-    with connection.cursor() as cursor:
-        cursor.execute(query, rolled_up.bounds(edges, now, with_days=False))
-        fetched = cursor.fetchall()
-    parts, gaps = [], []
-    for cluster, flavor, is_gpu, node, name, category, *holder, price, denominator, amount, start, end in fetched:
-        if start is not None:
-            gaps.append((cluster, start, end))
-            continue
-        key = _key(cluster, flavor, node if is_gpu else "", name)
-        parts.append(_Part(key, Category(category), _holder(*holder), _rated(amount, denominator, price)))
-    return parts, rolled_up.unread(edges, gaps)
+    rows = read_rows(query, rolled_up.bounds(edges, now, with_days=False))
+    parts = [_part(row.cluster, row, row.node) for row in rows if row.gap_start is None]
+    return parts, rolled_up.unread(edges, rows)
 
 
 def _from_ledger(rest: Rest) -> Iterator[_Part]:
     ledger = rollups.read(rest.cluster, rest.start, rest.end)
     for row in rollups.rows(ledger, rollups.split(ledger, rest.start, rest.end), rest.start):
-        key = _key(rest.cluster, row.flavor, row.node if row.is_gpu else "", row.name)
-        holder = _holder(row.holder_id, row.team, row.project)
-        yield _Part(key, Category(row.category), holder, _rated(row.amount, row.denominator, row.price))
+        yield _part(rest.cluster, row, row.node if row.is_gpu else "")
 
 
-def _key(cluster: str, flavor: str, node: str, name: str) -> AssetKey:
-    return AssetKey(cluster, AssetKind.GPU if node else AssetKind.RESOURCE, flavor, node, name)
-
-
-def _holder(id_: UUID | None, team: str, project: str) -> Holder | None:
-    return None if id_ is None else Holder(id_, team, project)
-
-
-def _rated(amount: Decimal, denominator: Decimal, price: Decimal | None) -> RatedUsage:
-    hours = Fraction(amount) / Fraction(denominator) / MICROSECONDS_PER_HOUR
-    return rated(hours, None if price is None else Fraction(price))
+def _part(cluster: str, row: Any, node: str) -> _Part:
+    """Return the part in a row of the query, or of ``rollups.rows``; ``node`` is that of a GPU, else empty."""
+    hours = Fraction(row.amount) / Fraction(row.denominator) / MICROSECONDS_PER_HOUR
+    return _Part(
+        key=AssetKey(cluster, AssetKind.GPU if node else AssetKind.RESOURCE, row.flavor, node, row.name),
+        category=Category(row.category),
+        holder=None if row.holder_id is None else Holder(row.holder_id, row.team, row.project),
+        usage=rated(hours, None if row.price is None else Fraction(row.price)),
+    )

@@ -7,10 +7,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Q
 
 from portal.core import money
+from portal.core.reading import read_rows
 from quotas.costs import node_costs, rates
 from quotas.costs.models import CapacityCostHour, NodeCost, NodeInterval, NodeTerm
 from quotas.costs.node_costs import CostPart, Line, NodeSpan, Stated, StatedCost, StatedTerm, UnitSpan
@@ -28,7 +28,7 @@ COLUMNS = ("flavor", "term", "part", "price", "denominator")
 """The columns by which the hours of a day are added up, and the days of a month."""
 _TOTALS = """
     SELECT step, total.cluster, total.flavor, total.part, total.price::text, total.denominator::text,
-           sum(total.amount)::text
+           sum(total.amount)::text AS amount
     FROM {rows}
     GROUP BY step, total.cluster, total.flavor, total.part, total.price, total.denominator
 """
@@ -45,13 +45,11 @@ class Capacity(NamedTuple):
 def of_fleet(edges: Sequence[datetime], last: datetime, rest: Iterable[Rest]) -> list[PlaceCost]:
     """Return what capacity cost by step, between ``edges`` and until ``last``; ``rest`` is what is not rolled up."""
     totals = [_TOTALS.format(rows=rolled_up.totals(name, f"costs_capacitycost{name}")) for name in rolled_up.LEVELS]
-    with connection.cursor() as cursor:
-        cursor.execute(f"{rolled_up.PIECES} {'UNION ALL'.join(totals)}", rolled_up.bounds(edges, last))
-        fetched = cursor.fetchall()
     found = []
-    for step, cluster, flavor, part, price, denominator, amount in fetched:
-        hours = Fraction(int(amount), int(denominator) * MICROSECONDS_PER_HOUR)
-        found.append(PlaceCost((step, cluster, flavor), CostPart(part), hours, hours * Fraction(price or 0)))
+    for row in read_rows(f"{rolled_up.PIECES} {'UNION ALL'.join(totals)}", rolled_up.bounds(edges, last)):
+        hours = Fraction(int(row.amount), int(row.denominator) * MICROSECONDS_PER_HOUR)
+        place = (row.step, row.cluster, row.flavor)
+        found.append(PlaceCost(place, CostPart(row.part), hours, hours * Fraction(row.price or 0)))
     for piece in rest:
         capacity = read(piece.cluster, piece.start, piece.end)
         for line, amount in node_costs.lines(*capacity, piece.start, piece.end).items():

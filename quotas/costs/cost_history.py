@@ -9,8 +9,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from quotas.costs import columns, ledger
 from quotas.costs.calendar import ONE_DAY
 from quotas.costs.filters import UNALLOCATED, Filter
@@ -23,7 +22,7 @@ KEYS = ("flavor", "offering")
 """The keys of the ledger on which a price depends."""
 
 _FIRST_USE = """
-    SELECT min(first) FROM (
+    SELECT min(first) AS first FROM (
         SELECT (
             SELECT total.start FROM metering_usageinterval AS total
             WHERE total.cluster = cluster.slug AND total.start < %(now)s AND {condition}
@@ -55,12 +54,12 @@ _CARRIED = """
     span AS (
         SELECT carried.*, (%(edges)s::timestamptz[])[asof + 1] AS t0, least("end", %(until)s) AS t1 FROM carried
     )
-    SELECT asof, day, flavor, offering, gpu_share_denominator::text,
+    SELECT asof, day, flavor, offering, gpu_share_denominator::text AS denominator,
            trunc(sum(
                extract(epoch FROM least(t1, (%(edges)s::timestamptz[])[day + 1])
                                   - greatest(t0, (%(edges)s::timestamptz[])[day]))
                * count * gpu_share_numerator
-           ) * 1000000)::text
+           ) * 1000000)::text AS amount
     FROM span CROSS JOIN LATERAL generate_series(
         width_bucket(t0, %(edges)s::timestamptz[]),
         width_bucket(t1 - interval '1 microsecond', %(edges)s::timestamptz[])
@@ -106,9 +105,8 @@ def read(question: Question) -> CostHistory:
 def _first_use(where: Filter, now: datetime) -> datetime | None:
     """Return when something was used for the first time, None if never."""
     condition, parameters = columns.condition(where)
-    with connection.cursor() as cursor:
-        cursor.execute(_FIRST_USE.format(condition=condition), parameters | {"now": now})
-        first: datetime | None = cursor.fetchone()[0]
+    [row] = read_rows(_FIRST_USE.format(condition=condition), parameters | {"now": now})
+    first: datetime | None = row.first
     return first
 
 
@@ -134,14 +132,11 @@ def _carried_hours(days: Sequence[DayPart], where: Filter) -> dict[tuple[int, in
     edges = [days[0].start, *(day.end for day in days)]
     condition, parameters = columns.condition(where)
     bounds: dict[str, Any] = {"edges": edges, "last": edges[-2], "until": edges[-1]}
-    with connection.cursor() as cursor:
-        cursor.execute(_CARRIED.format(condition=condition), bounds | parameters)
-        rows = cursor.fetchall()
     found = defaultdict[tuple[int, int], dict[Key, Fraction]](dict)
-    for asof, day, flavor, offering, denominator, amount in rows:
-        hours = Fraction(int(amount), int(denominator) * MICROSECONDS_PER_HOUR)
-        key = (flavor, offering or UNALLOCATED)
-        found[asof, day - 1] = _added(found[asof, day - 1], {key: hours})
+    for row in read_rows(_CARRIED.format(condition=condition), bounds | parameters):
+        hours = Fraction(int(row.amount), int(row.denominator) * MICROSECONDS_PER_HOUR)
+        key = (row.flavor, row.offering or UNALLOCATED)
+        found[row.asof, row.day - 1] = _added(found[row.asof, row.day - 1], {key: hours})
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from quotas.metering import gpu_shares
 from quotas.metering.gpu_shares import Share
@@ -57,8 +57,24 @@ SINGLE_USES = """
            )::text, total.flavor, total.uncharged, total.offering, {share}{columns}
     FROM single_use AS total {cut}
 """
-Row = tuple[Any, ...]
-"""A row of `ledger.sums`. A single use has no denominator, and in place of the amount what it is."""
+
+
+class Row(NamedTuple):
+    """A row of `ledger.sums`: of the roll-ups by step, of the ledger by cut, which has no price yet and what the price
+    depends on, from ``flavor`` to ``share``, what a slice takes of a GPU. Numbers are text.
+
+    A single use has no denominator, and in place of the amount what it is, as JSON.
+    """
+
+    step: int
+    denominator: Any
+    price: Any
+    amount: Any
+    flavor: Any
+    uncharged: Any
+    offering: Any
+    share: Any
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +91,18 @@ class _Piece:
 
 def charged(fetched: Sequence[Row]) -> Sequence[Row]:
     """Return these rows of the query, with rows of what single uses are charged in place of theirs."""
-    single = [row for row in fetched if row[1] is None]
+    single = [row for row in fetched if row.denominator is None]
     if not single:
         return fetched
     gpus: dict[tuple[str, ...], list[_Piece]] = defaultdict(list)
     for row in single:
-        gpu, *values = json.loads(row[3])
+        gpu, *values = json.loads(row.amount)
         gpus[tuple(gpu)].append(_piece(row, *values))
     shares = (share for pieces in gpus.values() for share in _of_gpu(pieces))
-    return [*(row for row in fetched if row[1] is not None), *(_row(share) for share in shares if share.use.is_kept)]
+    return [
+        *(row for row in fetched if row.denominator is not None),
+        *(_row(share) for share in shares if share.use.is_kept),
+    ]
 
 
 def _of_gpu(pieces: Sequence[_Piece]) -> Sequence[Share[_Piece]]:
@@ -91,9 +110,8 @@ def _of_gpu(pieces: Sequence[_Piece]) -> Sequence[Share[_Piece]]:
 
 
 def _row(share: Share[_Piece]) -> Row:
-    cut, _, price, _, *others = share.use.row
     amount = share.gpus.numerator * ((share.end - share.start) // MICROSECOND)
-    return cut, str(share.gpus.denominator), price, str(amount), *others
+    return share.use.row._replace(denominator=str(share.gpus.denominator), amount=str(amount))
 
 
 def _piece(

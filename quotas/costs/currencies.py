@@ -1,8 +1,7 @@
 """The one currency of the portal: that of its first amount. A second one is refused, since sums cannot have two."""
 
-from django.db import connection
-
 from portal.core.errors import Invalid
+from portal.core.reading import read_rows
 from quotas.costs import rates
 
 CURRENCY = """
@@ -14,9 +13,8 @@ CURRENCY = """
 
 def of_portal() -> str | None:
     """Return the currency of the amounts that are known; None before the first. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {CURRENCY}")
-        found: str | None = cursor.fetchone()[0]
+    [row] = read_rows(f"SELECT {CURRENCY} AS currency")
+    found: str | None = row.currency
     return found
 
 

@@ -18,6 +18,7 @@ from django.db import connection
 
 from portal.core import reading
 from quotas.costs import columns, crowded_gpus, filters, rates, rating
+from quotas.costs.crowded_gpus import Row
 from quotas.costs.filters import UNALLOCATED, Where
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, PRICE_UNITS, RatedUsage, Window
 from quotas.metering import rolled_up
@@ -78,12 +79,8 @@ _ROLLED_UP = """
     FROM {rows} WHERE total.category = 'held'{conditions}
     GROUP BY step, total.denominator, total.price{columns}
 """
-Row = tuple[Any, ...]
-"""A step, a denominator, a price, an amount, and from NAMES on names. Between the amount and the names are columns that
-only rows of the ledger have, what the price depends on: flavor, whether it is not charged, offering, and what a slice
-takes of a GPU.
-"""
-NAMES = 8
+KEYS = len(Row._fields) - 1
+"""The keys follow so many columns."""
 
 
 class Sum(NamedTuple):
@@ -140,9 +137,9 @@ def sums(edges: Sequence[datetime], keys: Sequence[str], where: Where, now: date
     bounds = rolled_up.bounds(edges, now, with_days=with_days)
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | parameters)
-        fetched = cursor.fetchall()
-    found = [row for row in fetched if row[4] is None]
-    found += _at_their_prices(edges, [row for row in fetched if row[4] is not None])
+        fetched = [Row._make([*row[:KEYS], row[KEYS:]]) for row in cursor.fetchall()]
+    found = [row for row in fetched if row.flavor is None]
+    found += _at_their_prices(edges, [row for row in fetched if row.flavor is not None])
     return _added_up(edges, found)
 
 
@@ -168,20 +165,19 @@ def regrouped(found: Sequence[Sum], of: Sequence[str], edges: Sequence[datetime]
 
 def _at_their_prices(edges: Sequence[datetime], of_ledger: Sequence[Row]) -> Iterator[Row]:
     """Yield the rows of the ledger like those of the roll-ups, each with the step that has its cut, and its price."""
-    [moments, prices] = next(json.loads(row[3]) for row in of_ledger if not row[0])
+    [moments, prices] = next(json.loads(row.amount) for row in of_ledger if not row.step)
     cuts, known = [datetime.fromisoformat(moment) for moment in moments], rates.price_list(prices)
-    rows = crowded_gpus.charged([row for row in of_ledger if row[0]])
-    for cut, denominator, _, amount, flavor, uncharged, offering, share, *names in rows:
-        since, until = cuts[cut - 1 : cut + 1]
+    for row in crowded_gpus.charged([row for row in of_ledger if row.step]):
+        since, until = cuts[row.step - 1 : row.step + 1]
         [(price, _, _)] = rating.by_price(
-            known.rates.get(flavor, ()),
+            known.rates.get(row.flavor, ()),
             since,
             until,
-            listed=known.lists.get(offering, ()),
-            slice_share=Fraction(share),
-            is_charged=not uncharged,
+            listed=known.lists.get(row.offering, ()),
+            slice_share=Fraction(row.share),
+            is_charged=not row.uncharged,
         )
-        yield bisect_right(edges, since), denominator, price, amount, None, None, None, None, *names
+        yield row._replace(step=bisect_right(edges, since), price=price)
 
 
 def _added_up(edges: Sequence[datetime], rows: Sequence[Row]) -> list[Sum]:
@@ -190,23 +186,17 @@ def _added_up(edges: Sequence[datetime], rows: Sequence[Row]) -> list[Sum]:
     There are many rows, of few denominators and prices. So numbers come as text, and are multiplied up to the common
     denominator of all rows and added as integers.
     """
-    scales = {row[1:3] for row in rows}
-    base = lcm(*(int(denominator) for denominator, _ in scales))
-    factors = {one: (base // int(one[0]), None if one[1] is None else _price_units(one[1])) for one in scales}
+    base = lcm(*{int(row.denominator) for row in rows})
+    units = {price: None if price is None else int(Fraction(price) * PRICE_UNITS) for price in {r.price for r in rows}}
     windows = [Window(*bounds) for bounds in pairwise(edges)]
     found: dict[tuple[Any, ...], Sum] = {}
     for row in rows:
-        factor, price = factors[row[1:3]]
-        used = int(row[3]) * factor
+        price, used = units[row.price], int(row.amount) * (base // int(row.denominator))
         unpriced, cost = (used, 0) if price is None else (0, used * price)
-        key = row[:1] + row[NAMES:]
+        key = row.step, row.names
         if known := found.get(key):
             used, unpriced, cost = used + known.used, unpriced + known.unpriced, cost + known.cost
         if used:
-            names = row[NAMES:] if "" not in row else tuple(name or UNALLOCATED for name in row[NAMES:])
-            found[key] = Sum(windows[row[0] - 1], names, used, unpriced, cost, base * MICROSECONDS_PER_HOUR)
+            names = row.names if all(row.names) else tuple(name or UNALLOCATED for name in row.names)
+            found[key] = Sum(windows[row.step - 1], names, used, unpriced, cost, base * MICROSECONDS_PER_HOUR)
     return list(found.values())
-
-
-def _price_units(price: str | Fraction) -> int:
-    return int(Fraction(price) * PRICE_UNITS)

@@ -9,9 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
-from django.db import connection
-
 from portal.core import money
+from portal.core.reading import read_rows
 from quotas.costs import currencies, filters, ledger, month_factors, rates, rating
 from quotas.costs.filters import UNALLOCATED, Filter
 from quotas.costs.fleet_costs import IDLE, KEYS, PLACE_KEYS, Column, FleetCosts, Group, Readings
@@ -23,7 +22,8 @@ from quotas.costs.rating import MICROSECOND, RatedUsage, Window
 from quotas.metering.parts import Category
 
 _CURRENCY_AND_EXISTENCE = f"""
-    SELECT {currencies.CURRENCY}, EXISTS (SELECT FROM costs_bill) OR EXISTS (SELECT FROM costs_sharedcost)
+    SELECT {currencies.CURRENCY} AS currency,
+        EXISTS (SELECT FROM costs_bill) OR EXISTS (SELECT FROM costs_sharedcost) AS is_entered
 """  # noqa: S608 (an expression of constants)
 
 
@@ -48,10 +48,8 @@ class MonthCharges:
 
 def currency_and_existence() -> tuple[str, bool]:
     """Return the currency of all amounts, and whether any bill or fixed cost was entered; one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_CURRENCY_AND_EXISTENCE)
-        currency, is_entered = cursor.fetchone()
-    return currency or rates.NO_PRICE_YET, is_entered
+    [row] = read_rows(_CURRENCY_AND_EXISTENCE)
+    return row.currency or rates.NO_PRICE_YET, row.is_entered
 
 
 class Texts:

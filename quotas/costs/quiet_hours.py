@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from quotas.costs import rating
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import MICROSECONDS_PER_HOUR, RatedUsage, rated
@@ -34,8 +33,8 @@ _QUERY = """
               AND (usage.member <> '' OR usage.unused) AND (%(teams)s::text[] IS NULL OR usage.team = ANY(%(teams)s))
     )
     SELECT cluster, flavor, offering, team, project, member, holder_id, uncharged,
-           gpu_share_numerator, gpu_share_denominator, n,
-           trunc(sum(extract(epoch FROM t1 - t0 - covered) * count) * 1000000)::text
+           gpu_share_numerator AS numerator, gpu_share_denominator AS denominator, n,
+           trunc(sum(extract(epoch FROM t1 - t0 - covered) * count) * 1000000)::text AS amount
     FROM quiet CROSS JOIN LATERAL (
         SELECT coalesce(sum(least(pods."end", quiet.t1) - greatest(pods.start, quiet.t0)), interval '0') AS covered
         FROM metering_holduse AS pods
@@ -80,21 +79,18 @@ def without_pods(
         "since": list(idle.values()),
         "teams": None if teams is None else list(teams),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_QUERY, values)
-        rows = cursor.fetchall()
-    for *names, is_uncharged, numerator, denominator, number, amount in rows:
-        key, share = QuietKey(*names), Fraction(numerator, denominator)
-        start, end = spans[number - 1]
+    for row in read_rows(_QUERY, values):
+        key = QuietKey(*(getattr(row, name) for name in QuietKey._fields))
+        share, (start, end) = Fraction(row.numerator, row.denominator), spans[row.n - 1]
         [(price, _, _)] = rating.by_price(
             prices.rates.get(key.flavor, ()),
             start,
             end,
             listed=prices.lists.get(key.offering, ()),
             slice_share=share,
-            is_charged=not is_uncharged,
+            is_charged=not row.uncharged,
         )
-        usage = rated(share * Fraction(int(amount), MICROSECONDS_PER_HOUR), price)
+        usage = rated(share * Fraction(int(row.amount), MICROSECONDS_PER_HOUR), price)
         found[key] = found.get(key, RatedUsage()) + usage
     return found
 

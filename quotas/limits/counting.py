@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from portal.core.any_of import AnyOf
+from portal.core.reading import read_rows
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.limits.models import ENFORCED_BY_KUEUE, FRACTION_BASE, OF_A_DEPARTMENT, Limit, LimitUse
@@ -100,11 +101,8 @@ def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -
 
 def release(allocation: UUID) -> None:
     """Release what an ended allocation counted. Repeating it changes nothing."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTED, [allocation])
-        uses = cursor.fetchall()
-    for (use,) in uses:
-        _changed(_RELEASE, use=use, unit=FRACTION_BASE)
+    for row in read_rows(_COUNTED, [allocation]):
+        _changed(_RELEASE, use=row.id, unit=FRACTION_BASE)
 
 
 _COUNTED = "SELECT id FROM limits_limituse WHERE allocation = %s AND released_seq IS NULL ORDER BY limit_id"

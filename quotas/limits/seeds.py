@@ -1,4 +1,4 @@
-"""Limits of the demo: each team has half of every pool."""
+"""Shares pools among teams: for the demo, and for `accept_flavors --share`."""
 
 from django.db import transaction
 from simple_history.utils import bulk_create_with_history

@@ -98,8 +98,11 @@ def read_quotas(batch: Batch) -> Callable[[], QuotaSnapshot]:
     def snapshot() -> QuotaSnapshot:
         relate(teams(), department=departments())
         quotas = {
-            (names.cluster_queue(team) if team else names.cohort(department), pool): Quota(*amounts)
-            for department, team, pool, *amounts in limits()
+            (
+                names.cluster_queue(row.team__slug) if row.team__slug else names.cohort(row.department__slug),
+                row.pool__key,
+            ): Quota(row.nominal, row.borrowing, row.lending)
+            for row in limits()
         }
         return QuotaSnapshot(tuple(departments()), tuple(teams()), quotas)
 
@@ -135,12 +138,6 @@ def visible_limit(user: User, id_: int) -> Limit:
     if row is None:
         raise NotVisible("The limit", hint="GET /limits lists those you see.")
     return row
-
-
-def pools_with_quota(team: Team) -> set[int]:
-    """Return the ids of the pools of which the team's queue has quota or may borrow some. One query."""
-    rows = limits_with_quota().filter(team=team)
-    return {pool for pool in rows.values_list("pool_id", flat=True) if pool is not None}
 
 
 def limits_with_quota() -> QuerySet[Limit]:

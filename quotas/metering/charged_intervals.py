@@ -13,7 +13,7 @@ from quotas.metering.held_intervals import HeldInterval
 from quotas.metering.models import UsageInterval, device_of_slot
 from quotas.metering.parts import UsageSpan
 
-_BESIDE_COLUMNS = 10
+_BESIDE_COLUMNS = ("cluster", "flavor", "node", "slot", "key", "start", "end", "numerator", "denominator", "count")
 _BESIDE = """
     SELECT cluster, flavor, node, slot, key, start, "end", gpu_share_numerator, gpu_share_denominator, count
     FROM metering_usageinterval WHERE key IN (
@@ -72,9 +72,9 @@ def _beside(rows: Collection[UsageInterval | HeldInterval]) -> dict[Gpu, list[Us
         return found
     values = (list({row.holder_id for row in rows}), [row.slot for row in rows])
     [beside] = read_tables(Statement(_BESIDE, values, _BESIDE_COLUMNS))
-    for cluster, flavor, node, slot, key, start, end, numerator, denominator, count in beside:
-        device, gpus = device_of_slot(slot, node), Fraction(numerator * count, denominator)
-        until = datetime.fromisoformat(end) if end else None
-        use = UsageSpan(key, datetime.fromisoformat(start), until, gpus, device=device, slot=slot)
-        found[Gpu(cluster, flavor, node, parent_gpu(device))].append(use)
+    for row in beside:
+        device, gpus = device_of_slot(row.slot, row.node), Fraction(row.numerator * row.count, row.denominator)
+        start, end = datetime.fromisoformat(row.start), datetime.fromisoformat(row.end) if row.end else None
+        use = UsageSpan(row.key, start, end, gpus, device=device, slot=row.slot)
+        found[Gpu(row.cluster, row.flavor, row.node, parent_gpu(device))].append(use)
     return found

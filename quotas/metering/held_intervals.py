@@ -10,11 +10,14 @@ from portal.core.reading import Statement
 from quotas.metering import published_uuids
 from quotas.metering.models import device_of_slot
 
-COLUMNS = 14
+COLUMNS = (
+    *("holder_id", "slot", "start", "end", "count", "flavor", "cluster", "node", "device_uuid"),
+    *("unused", "uncharged", "offering", "gpu_share_numerator", "gpu_share_denominator"),
+)
 INTERVALS = f"""
-    SELECT usage.holder_id, usage.slot, usage.start, usage."end",
-           usage.gpu_share_numerator, usage.gpu_share_denominator, usage.count, usage.flavor, usage.cluster, usage.node,
-           {published_uuids.UUID_COLUMN} AS device_uuid, usage.unused, usage.uncharged, usage.offering
+    SELECT usage.holder_id, usage.slot, usage.start, usage."end", usage.count, usage.flavor, usage.cluster, usage.node,
+           {published_uuids.UUID_COLUMN} AS device_uuid, usage.unused, usage.uncharged, usage.offering,
+           usage.gpu_share_numerator, usage.gpu_share_denominator
     FROM metering_usageinterval AS usage {published_uuids.JOIN}
     WHERE usage.holder_id = ANY(%s) ORDER BY usage.slot
 """  # noqa: S608 (built from constants)
@@ -48,14 +51,13 @@ def statement(holders: Collection[UUID]) -> Statement:
     return Statement(INTERVALS, (list(holders),), COLUMNS)
 
 
-def interval(row: list[Any]) -> HeldInterval:
+def interval(row: Any) -> HeldInterval:
     """Return the interval in a row that was read by `statement`."""
-    holder, slot, start, end, numerator, denominator, count, *others = row
-    return HeldInterval(
-        UUID(holder),
-        slot,
-        datetime.fromisoformat(start),
-        datetime.fromisoformat(end) if end else None,
-        Fraction(numerator * count, denominator),
-        *[*others, numerator, denominator],
-    )
+    values = row._asdict() | {
+        "holder_id": UUID(row.holder_id),
+        "start": datetime.fromisoformat(row.start),
+        "end": datetime.fromisoformat(row.end) if row.end else None,
+        "gpus": Fraction(row.gpu_share_numerator * row.count, row.gpu_share_denominator),
+    }
+    del values["count"]
+    return HeldInterval(**values)

@@ -8,8 +8,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from quotas.metering.accounts import AccountKey
 from quotas.metering.parts import MICROSECONDS_PER_HOUR
 
@@ -47,7 +46,7 @@ _CAPACITY = """
               AND usage.start < %(last)s AND (usage."end" IS NULL OR usage."end" > %(first)s)
     )
     SELECT flavor, node, name, numerator, denominator,
-           sum(count * extract(epoch FROM least(t1, %(last)s) - greatest(t0, %(first)s)) * 1000000)
+           sum(count * extract(epoch FROM least(t1, %(last)s) - greatest(t0, %(first)s)) * 1000000) AS microseconds
     FROM spans GROUP BY flavor, node, name, numerator, denominator
 """
 
@@ -66,7 +65,7 @@ _OVERLAPS = """
         FROM spans
         WHERE start < %(last)s AND ("end" IS NULL OR ("end" > %(first)s AND "end" > start))
     )
-    SELECT ledger, min(flavor), node, name, greatest(min(start), %(first)s), 1 + count(*)
+    SELECT ledger, min(flavor) AS flavor, node, name, greatest(min(start), %(first)s) AS at, 1 + count(*) AS intervals
     FROM neighbours WHERE before > start GROUP BY ledger, node, name ORDER BY ledger, node, name
 """
 
@@ -85,16 +84,13 @@ class Overlap(NamedTuple):
 def capacity(cluster: str, start: datetime, end: datetime) -> dict[AccountKey, Fraction]:
     """Return the GPU-hours that existed in ``[start, end)`` by account; one query."""
     found: dict[AccountKey, Fraction] = defaultdict(Fraction)
-    with connection.cursor() as cursor:
-        cursor.execute(_CAPACITY, {"cluster": cluster, "first": start, "last": end})
-        for flavor, node, name, numerator, denominator, microseconds in cursor.fetchall():
-            value = Fraction(numerator, denominator) * int(microseconds)
-            found[AccountKey(cluster, flavor, node, name)] += value / MICROSECONDS_PER_HOUR
+    for row in read_rows(_CAPACITY, {"cluster": cluster, "first": start, "last": end}):
+        value = Fraction(row.numerator, row.denominator) * int(row.microseconds)
+        found[AccountKey(cluster, row.flavor, row.node, row.name)] += value / MICROSECONDS_PER_HOUR
     return dict(found)
 
 
 def overlaps(cluster: str, start: datetime, end: datetime) -> list[Overlap]:
     """Return the slots and units with intervals that overlap each other in ``[start, end)``; one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_OVERLAPS, {"cluster": cluster, "first": start, "last": end})
-        return [Overlap(*row) for row in cursor.fetchall()]
+    rows = read_rows(_OVERLAPS, {"cluster": cluster, "first": start, "last": end})
+    return [Overlap(**row._asdict()) for row in rows]

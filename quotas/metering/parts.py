@@ -124,15 +124,6 @@ def gpu_hours(parts: Iterable[Part]) -> dict[Category, Fraction]:
     return found
 
 
-def capacity_hours(account: Account, start: datetime, end: datetime) -> Fraction:
-    """Return the GPU-hours that exist in ``[start, end)``, computed from each capacity by itself."""
-    total = ZERO
-    for one in account.capacity:
-        begin, until = max(one.start, start), min(one.end or end, end)
-        total += one.gpus * Fraction(max(0, (until - begin) // MICROSECOND), MICROSECONDS_PER_HOUR)
-    return total
-
-
 def _charged(account: Account, start: datetime, end: datetime) -> Iterator[Part]:
     """Yield what the uses of the account are charged in ``[start, end)``."""
     if account.is_gpu:

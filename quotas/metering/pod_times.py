@@ -4,12 +4,11 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from quotas.metering.models import HoldUse
 
 _FIRST = """
-    SELECT slug, (SELECT start FROM metering_holduse WHERE cluster = slug ORDER BY start LIMIT 1)
+    SELECT slug, (SELECT start FROM metering_holduse WHERE cluster = slug ORDER BY start LIMIT 1) AS since
     FROM unnest(%s::text[]) AS slug
 """
 
@@ -23,8 +22,5 @@ def recorded_since(clusters: Collection[str]) -> dict[str, datetime]:
     """Return since when the pods of each cluster's holds are recorded, of those where they are; one query, none
     without a cluster.
     """
-    if not clusters:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(_FIRST, [sorted(clusters)])
-        return {cluster: at for cluster, at in cursor.fetchall() if at}
+    rows = read_rows(_FIRST, [sorted(clusters)]) if clusters else []
+    return {row.slug: row.since for row in rows if row.since}

@@ -5,8 +5,7 @@ reboot may number GPUs anew; afterwards as it was when the hold began, which the
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from quotas.metering.models import UsageInterval
 
 JOIN = """
@@ -19,7 +18,9 @@ JOIN = """
 the UUIDs of whole GPUs.
 """
 UUID_COLUMN = "COALESCE(NULLIF(capacity.uuid, ''), usage.device_uuid)"
-_UUIDS = f"SELECT usage.key, {UUID_COLUMN} FROM metering_usageinterval AS usage {JOIN} WHERE usage.key = ANY(%s)"  # noqa: S608
+_UUIDS = (
+    f"SELECT usage.key, {UUID_COLUMN} AS uuid FROM metering_usageinterval AS usage {JOIN} WHERE usage.key = ANY(%s)"  # noqa: S608
+)
 
 
 def of_intervals(rows: Iterable[UsageInterval]) -> dict[UUID, str]:
@@ -28,7 +29,5 @@ def of_intervals(rows: Iterable[UsageInterval]) -> dict[UUID, str]:
     found = {row.key: row.device_uuid for row in rows}
     held = [row.key for row in rows if row.end is None and row.node]
     if held:
-        with connection.cursor() as cursor:
-            cursor.execute(_UUIDS, [held])
-            found |= dict(cursor.fetchall())
+        found |= {row.key: row.uuid for row in read_rows(_UUIDS, [held])}
     return found

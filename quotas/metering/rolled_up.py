@@ -4,15 +4,14 @@ A query that begins with ``PIECES`` has the parameters of ``bounds``. Step n is 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from django.db import connection
-
+from portal.core.reading import read_rows
 from quotas.metering import ledger_starts
 from quotas.metering.hours import DAY, day_of, month_of, next_month
 from quotas.metering.idle_owners import PARTS
@@ -123,23 +122,25 @@ _OWNED_OF = """
     )
 """
 _OWNED = """
-    SELECT step, total.cluster, total.flavor, 'idle', total.price, {parts}, sum(total.amount),
-           NULL::timestamptz, NULL::timestamptz, '', total.department, total.team
+    UNION ALL
+    SELECT step, total.cluster, total.flavor, 'idle', total.price, {parts}, sum(total.amount), NULL, NULL, '',
+           total.department, total.team
     FROM {rows}
     GROUP BY step, total.cluster, total.flavor, total.price, total.department, total.team
-    UNION ALL
 """
 _FLEET = """
     {pieces}
+    SELECT 0 AS step, cluster, '' AS flavor, '' AS category, NULL::numeric AS price, NULL::numeric AS denominator,
+           NULL::numeric AS amount, t0 AS gap_start, t1 AS gap_end, '' AS node, '' AS department, '' AS team
+    FROM rest
     {totals}
-    SELECT 0, cluster, '', '', NULL, NULL, NULL, t0, t1, '', '', '' FROM rest
 """
 _TOTALS = """
+    UNION ALL
     SELECT step, total.cluster, total.flavor, total.category, total.price, total.denominator, sum(total.amount),
-           NULL::timestamptz, NULL::timestamptz, {node}, '', ''
+           NULL, NULL, {node}, '', ''
     FROM {rows}
     GROUP BY step, total.cluster, total.flavor, total.category, total.price, total.denominator, {node}
-    UNION ALL
 """
 
 
@@ -222,31 +223,35 @@ def of_fleet(
     for name in LEVELS if detail == Detail.OWNER else ():
         of_parts.append(_OWNED.format(rows=totals(name, _OWNED_OF.format(name=name)), parts=PARTS))
     query = _FLEET.format(pieces=PIECES, totals="".join(of_parts))
-    with connection.cursor() as cursor:
-        cursor.execute(query, bounds(edges, last, with_days=not by_node))
-        fetched = cursor.fetchall()
-    parts, gaps = [], []
-    for step, cluster, flavor, category, price, denominator, amount, start, end, *names in fetched:
-        if start is None:
-            gpu_hours = Fraction(amount) / Fraction(denominator) / MICROSECONDS_PER_HOUR
-            parts.append(FleetPart(step, cluster, flavor, Category(category), price, gpu_hours, *names))
-        else:
-            gaps.append((cluster, start, end))
-    return parts, unread(edges, gaps)
+    rows = read_rows(query, bounds(edges, last, with_days=not by_node))
+    parts = [
+        FleetPart(
+            step=row.step,
+            cluster=row.cluster,
+            flavor=row.flavor,
+            category=Category(row.category),
+            price=row.price,
+            gpu_hours=Fraction(row.amount) / Fraction(row.denominator) / MICROSECONDS_PER_HOUR,
+            node=row.node,
+            department=row.department,
+            team=row.team,
+        )
+        for row in rows
+        if row.gap_start is None
+    ]
+    return parts, unread(edges, rows)
 
 
 def is_read(edges: Sequence[datetime], last: datetime) -> bool:
     """Return whether ``of_fleet`` leaves little enough for the ledger to be read; one statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(_FLEET.format(pieces=PIECES, totals=""), bounds(edges, last))
-        gaps = [(cluster, start, end) for _, cluster, *_, start, end, _, _, _ in cursor.fetchall()]
-    return not is_too_long(unread(edges, gaps))
+    return not is_too_long(unread(edges, read_rows(_FLEET.format(pieces=PIECES, totals=""), bounds(edges, last))))
 
 
-def unread(edges: Sequence[datetime], gaps: Sequence[tuple[str, datetime, datetime]]) -> list[Rest]:
+def unread(edges: Sequence[datetime], rows: Iterable[Any]) -> list[Rest]:
     """Return by step what of the ledger has to be read: clusters and times that are in ``rest`` of ``PIECES``, since
-    each cluster's ledger began.
+    each cluster's ledger began. They are those of the rows that have a ``gap_start`` and ``gap_end``.
     """
+    gaps = [(row.cluster, row.gap_start, row.gap_end) for row in rows if row.gap_start is not None]
     if sum((end - start for _, start, end in gaps), timedelta(0)) > MAX_REST:
         began = ledger_starts.first_hours()
         gaps = [(one, max(start, began[one]), end) for one, start, end in gaps if one in began]

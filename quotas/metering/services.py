@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.models.expressions import RawSQL
 
@@ -23,7 +23,7 @@ from portal.core.any_of import AnyOf
 from portal.core.errors import Retryable
 from portal.core.locks import Lock, advisory_locks
 from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Rows, read_tables
+from portal.core.reading import Rows, read_rows, read_tables
 from quotas.metering import dirty_hours, intervals
 from quotas.metering.models import UsageInterval
 
@@ -203,8 +203,6 @@ def close_intervals(evidence: Mapping[UUID, Mapping[str, Any]], at: datetime, *,
         return
     documents = [json.dumps(one) for one in evidence.values()]
     with transaction.atomic(savepoint=False):
-        with connection.cursor() as cursor:
-            cursor.execute(CLOSE, [at, estimated, list(evidence), documents])
-            ended = cursor.fetchall()
-        for cluster in {cluster for cluster, _ in ended}:
-            dirty_hours.mark(cluster, min(end for of, end in ended if of == cluster))
+        ended = read_rows(CLOSE, [at, estimated, list(evidence), documents])
+        for cluster in {row.cluster for row in ended}:
+            dirty_hours.mark(cluster, min(row.end for row in ended if row.cluster == cluster))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from portal.core.reading import read_rows
 
 KIND = "simulated"
 UID_PREFIX = "simulated-"
@@ -17,7 +17,7 @@ _FIRST_EVIDENCE = """
     SELECT slug, (
         SELECT source_start::text FROM metering_capacityinterval AS capacity
         WHERE capacity.cluster = cluster.slug ORDER BY start LIMIT 1
-    ) FROM clusters_cluster AS cluster ORDER BY slug
+    ) AS evidence FROM clusters_cluster AS cluster ORDER BY slug
 """
 
 
@@ -28,10 +28,8 @@ def evidence(until: datetime, days: int, seed: int) -> dict[str, Any]:
 
 def first_evidence() -> dict[str, Mapping[str, Any]]:
     """Return by cluster the evidence of its first interval of capacity, where that is simulated; one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_FIRST_EVIDENCE)
-        rows = [(slug, json.loads(first)) for slug, first in cursor.fetchall() if first]
-    return {slug: first for slug, first in rows if first.get("kind") == KIND}
+    found = {row.slug: json.loads(row.evidence or "{}") for row in read_rows(_FIRST_EVIDENCE)}
+    return {slug: first for slug, first in found.items() if first.get("kind") == KIND}
 
 
 def until(start: datetime) -> datetime | None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from quotas.costs import rollups, seeds
+from demo import prices
+from quotas.costs import rollups
 from tests.support import cost_questions
 from tests.support.clusters import LOCAL
 from tests.support.cost_questions import DAYS, Question
@@ -29,7 +30,7 @@ def rows(team, other_team, settings):
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     fleet(team, other_team)
     cluster()
-    seeds.price()
+    prices.price()
     found = cost_questions.use(Random(16), 60)
     for start, end in ((0, 30), (31, 90), (100, 24 * DAYS)):
         rollups.roll_up(LOCAL, hour(start), hour(end))

@@ -13,12 +13,12 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from demo import prices
 from portal.core import heartbeat
 from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
-from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support import api_contract
 from tests.support.browser import Open, with_password

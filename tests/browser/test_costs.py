@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from demo import prices
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
-from quotas.costs import seeds
 from tests.support.browser import PHONE, sign_in, with_password
 from tests.support.pages import held, requested
 from tests.support.people import person
@@ -31,7 +31,7 @@ def use(team, project, member):
         used(start, start + timedelta(hours=2), member=member.username)
         used(start, start + timedelta(hours=4 if doubled else 1), project="vision-dev", member="grace")
     held(requested(member, project, name="training"), hours=3)
-    seeds.price()
+    prices.price()
 
 
 def figure(page: Page, name: str) -> str:

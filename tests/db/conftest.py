@@ -3,11 +3,11 @@
 import pytest
 from django.test import Client
 
+from demo import prices
 from portal.core import heartbeat
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
-from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.pages import browser_of
 from tests.support.quotas import cluster

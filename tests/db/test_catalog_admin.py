@@ -7,11 +7,12 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
+from demo import prices
 from portal.core.models import AuditEntry
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import User
 from quotas.catalog.models import Flavor, Node, Offering, Preset
-from quotas.costs import bills, capacity_services, seeds
+from quotas.costs import bills, capacity_services
 from quotas.costs.capacity_services import CostSubject
 from quotas.costs.models import Bill, NodeCost, NodeTerm, Price, SharedCost
 from quotas.costs.node_terms import Term
@@ -36,7 +37,7 @@ def operator(db: None, client: Client) -> Client:
 def rows(team) -> None:
     cluster()
     seed_half_quotas()
-    seeds.price()
+    prices.price()
     used(hour(0), hour(1))
 
 

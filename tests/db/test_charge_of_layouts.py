@@ -8,8 +8,9 @@ import pytest
 
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
+from demo import prices as demo_prices
 from quotas.catalog.models import Offering
-from quotas.costs import seeds, selectors
+from quotas.costs import selectors
 from quotas.metering.models import CapacityInterval, UsageInterval
 from quotas.metering.parts import Category
 from tests.support import hours_by_flavor
@@ -83,7 +84,7 @@ def test_a_full_flavor_of_nodes_with_different_layouts_is_charged_its_gpus():
 
 def test_the_list_price_of_a_full_node_is_that_of_its_gpus():
     observe(0, BALANCED, 1)
-    seeds.price()
+    demo_prices.price()
     prices = selectors.prices_per_hour(Offering.objects.select_related("flavor"), at(HOUR_S))
     assert prices["a100/mig-1g.10gb"] == Fraction("1.80") * Fraction(2, 15)
     units = {name.removeprefix("nvidia.com/"): number for name, number in BALANCED.items()}

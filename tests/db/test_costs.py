@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from demo import prices as demo_prices
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Offering
-from quotas.costs import ledger, seeds, selectors, services
+from quotas.costs import ledger, selectors, services
 from quotas.costs.answers import answer
 from quotas.costs.cost_rows import CostRow
 from quotas.costs.models import Price
@@ -90,8 +91,8 @@ def test_one_currency(flavor):
 
 
 def test_seeded_prices_are_given_once_to_the_flavors_found(flavor):
-    assert seeds.price() == 2
-    assert seeds.price() == 0
+    assert demo_prices.price() == 2
+    assert demo_prices.price() == 0
     assert dict(Price.objects.values_list("flavor__name", "per_gpu_hour")) == {
         "a100": Decimal("1.8"),
         "l40s": Decimal("1.1"),
@@ -99,7 +100,7 @@ def test_seeded_prices_are_given_once_to_the_flavors_found(flavor):
 
 
 def test_price_of_a_slice_is_its_part_of_the_gpu(flavor, django_assert_num_queries):
-    seeds.price()
+    demo_prices.price()
     offerings = list(Offering.objects.select_related("flavor"))
     with django_assert_num_queries(1):
         prices = selectors.prices_per_hour(offerings, hour(0))

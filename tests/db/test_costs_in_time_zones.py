@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from quotas.costs import rollups, seeds
+from demo import prices
+from quotas.costs import rollups
 from quotas.costs.calendar import Calendar, zone
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
@@ -48,7 +49,7 @@ def summed(
 @pytest.mark.parametrize("name", ["Europe/Berlin", "Asia/Kolkata", "Asia/Kathmandu", "UTC"])
 def test_steps_of_a_time_zone_add_up_what_was_used_in_them(name, step):
     cluster()
-    seeds.price()
+    prices.price()
     rows, calendar = minutes_used(Random(name)), Calendar(zone(name))
     for start, end, team in rows:
         used(start, end, team=team)

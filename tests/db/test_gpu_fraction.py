@@ -12,13 +12,14 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile.metering import gpu_fraction
 from portal.tenants.models import Project, Team, User
-from quotas.catalog.layouts import maximal_layouts, placements
+from quotas.catalog.layouts import placements
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld
 from tests.support.divisible_fleet import NOW, member_of
 from tests.support.fleet import allocate
 from tests.support.mig_facts import H100, device
+from tests.support.mig_layouts import maximal_layouts
 from tests.support.quotas import used
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, Team
 from quotas.catalog.models import Flavor, Offering
-from quotas.limits.selectors import pools_with_quota
+from quotas.limits.selectors import limits_with_quota
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.queued import GPU, job
@@ -26,7 +26,8 @@ def flavors(team: Team, other_team: Team) -> None:
 
 def of(team: Team, name: str) -> dict[str, object]:
     offerings = Offering.objects.filter(flavor__accepted=True).select_related("flavor")
-    return job_flavors.of_offerings(offerings, pools_with_quota(team))[name]
+    pools = limits_with_quota().filter(team=team).values_list("pool_id", flat=True)
+    return job_flavors.of_offerings(offerings, set(pools))[name]
 
 
 def test_a_flavor_says_how_many_a_node_gives_and_whether_the_team_has_quota(team: Team, other_team: Team) -> None:

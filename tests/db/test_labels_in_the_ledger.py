@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 from allocations.reconcile.mirror_writer import record_observations
-from quotas.costs import filter_grammar, ledger, rollups, seeds
+from demo import prices
+from quotas.costs import filter_grammar, ledger, rollups
 from quotas.costs.rating import Window
 from quotas.metering import overtime
 from quotas.metering.models import AccountHour, UsageInterval
@@ -24,7 +25,7 @@ DAY = Window(hour(0), hour(24))
 @pytest.fixture
 def usage(db):
     cluster()
-    seeds.price()
+    prices.price()
     used(hour(0), hour(2), labels={"app": "train", "example.com/stage": "dev"})
     used(hour(1), hour(1.5), labels={"app": "train"})
     used(hour(1), hour(2), labels={"app": "serve"}, team="language")

@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from quotas.costs import rollups, seeds
+from demo import prices
+from quotas.costs import rollups
 from quotas.costs.questions import IdleBy, IdleSplit
 from quotas.metering.units import RESOURCE, FoundUnit, Unit
 from tests.support import cost_questions
@@ -46,7 +47,7 @@ def random_use(team, other_team, settings):
     settings.PROCESSOR_SECONDS_PER_MINUTE = 1_000_000
     two_teams(team, other_team)
     cluster()
-    seeds.price()
+    prices.price()
     for flavor, resource, gpus in CAPACITY:
         record({Unit(f"{flavor}-0", RESOURCE, resource): FoundUnit(500, 500)}, -24 * DAYS, gpus=gpus)
     found = cost_questions.use(Random(17), 60)

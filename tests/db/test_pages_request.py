@@ -6,6 +6,7 @@ import pytest
 
 from allocations.capacity.headroom import Availability
 from allocations.models import Allocation
+from demo import prices
 from frontend.presenters.offerings import pool_use
 from frontend.presenters.phases import FITS
 from frontend.presenters.refusals import chips
@@ -17,7 +18,6 @@ from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor, Offering, Pool, Preset
 from quotas.catalog.sync import sync
-from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.claim_rows import h100_node
 from tests.support.gpu_facts import divisible_gpu, dra_node, plugin_node, slices_of

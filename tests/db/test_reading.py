@@ -13,7 +13,7 @@ from portal.core import clock
 from portal.core.any_of import AnyOf
 from portal.core.models import Heartbeat, WorkItem
 from portal.core.query_templates import QueryTemplate
-from portal.core.reading import Batch, Columns, Rows, read_tables
+from portal.core.reading import Batch, Columns, Rows, Statement, read_rows, read_tables
 from portal.tenants.actors import SYSTEM
 from quotas.limits import services
 from quotas.limits.models import Limit
@@ -37,15 +37,24 @@ def test_each_part_has_its_rows_and_columns_in_one_query(rows, django_assert_num
     items, beats = Columns(WorkItem.objects.all(), ("target", "attempts")), Columns(Heartbeat.objects.all(), ("name",))
     with django_assert_num_queries(1):
         found = read_tables(items, beats)
-    assert found[0] == [["local/platform", 2]]
-    assert sorted(found[1]) == [["watcher"], ["worker"]]
+    assert [(one.target, one.attempts) for one in found[0]] == [("local/platform", 2)]
+    assert sorted(one.name for one in found[1]) == ["watcher", "worker"]
+
+
+def test_columns_of_a_statement_have_names(rows, django_assert_num_queries):
+    sql, names = 'SELECT target, attempts AS "end" FROM core_due WHERE attempts = %s', ("target", "end")
+    with django_assert_num_queries(1):
+        [[found]] = read_tables(Statement(sql, (2,), names))
+    with django_assert_num_queries(1):
+        [read] = read_rows(sql, [2])
+    assert (found.target, found.end) == (read.target, read.end) == ("local/platform", 2)
 
 
 def test_conditions_and_their_parameters_stay_with_their_part(rows):
     soon = WorkItem.objects.filter(due_at__lt=clock.now() + timedelta(hours=1), target__startswith="100%")
     assert read_tables(Columns(soon, ("target",)), Columns(Heartbeat.objects.filter(name="worker"), ("name",))) == [
         [],
-        [["worker"]],
+        [("worker",)],
     ]
 
 
@@ -79,10 +88,10 @@ def test_parts_of_a_batch_are_read_in_one_query_and_those_added_later_in_another
     items = batch.add(Columns(WorkItem.objects.all(), ("attempts",)))
     beats = batch.add(Rows(Heartbeat.objects.order_by("name")))
     with django_assert_num_queries(1):
-        assert ([one.name for one in beats()], items(), items()) == (["watcher", "worker"], [[2]], [[2]])
+        assert ([one.name for one in beats()], items(), items()) == (["watcher", "worker"], [(2,)], [(2,)])
     later = batch.add(Columns(Heartbeat.objects.filter(name="worker"), ("name",)))
     with django_assert_num_queries(1):
-        assert (later(), items()) == ([["worker"]], [[2]])
+        assert (later(), items()) == ([("worker",)], [(2,)])
 
 
 def test_a_relation_that_a_row_does_not_have_is_none(team):
@@ -114,7 +123,7 @@ def test_a_template_reads_other_values_as_a_query_that_is_compiled_for_them(rows
     now = clock.now()
     for name, since in (("worker", now - timedelta(hours=1)), ("watcher", now + timedelta(hours=1)), ("beat", now)):
         assert read_tables(*template.of(name=name, since=since)) == read_tables(*beats_named(name, since))
-    assert read_tables(*template.of(name="worker", since=now))[2] == [[2]]
+    assert read_tables(*template.of(name="worker", since=now))[2] == [(2,)]
     assert len(built) == 1
 
 
@@ -144,9 +153,12 @@ def test_a_template_reads_the_rows_with_any_number_of_values(rows):
     def found(names, targets):
         return read_tables(*template.of(names=names, targets=targets))
 
-    assert found(["worker"], []) == [[["worker"]], []]
-    assert found(["watcher", "worker", "it's"], ["local/platform"]) == [[["watcher"], ["worker"]], [["local/platform"]]]
-    assert found([], ["", "local/platform"]) == [[], [["local/platform"]]]
+    assert found(["worker"], []) == [[("worker",)], []]
+    assert found(["watcher", "worker", "it's"], ["local/platform"]) == [
+        [("watcher",), ("worker",)],
+        [("local/platform",)],
+    ]
+    assert found([], ["", "local/platform"]) == [[], [("local/platform",)]]
 
 
 def test_any_of_values_is_a_condition_of_a_relation_as_well(team, project):

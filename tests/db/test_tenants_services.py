@@ -1,8 +1,9 @@
 import pytest
 
+from demo import people
 from portal.core.errors import Invalid, Refused
 from portal.core.models import WorkItem
-from portal.tenants import members, seeds, services
+from portal.tenants import members, services
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Membership, Project, User
 from portal.tenants.project_options import ProjectOptions
@@ -53,10 +54,10 @@ def test_an_unknown_role_is_refused(team):
 
 
 def test_seeding_twice_changes_nothing_and_keeps_the_secrets():
-    first = seeds.seed()
-    second = seeds.seed(first)
+    first = people.seed()
+    second = people.seed(first)
     assert second == first
-    assert set(first.tokens) == set(seeds.PEOPLE) == set(first.passwords)
+    assert set(first.tokens) == set(people.PEOPLE) == set(first.passwords)
     assert first.namespaces == {
         "vision-train": "vision-train",
         "vision-dev": "vision-dev",
@@ -67,6 +68,6 @@ def test_seeding_twice_changes_nothing_and_keeps_the_secrets():
 
 
 def test_secrets_that_were_lost_are_made_anew():
-    seeds.seed()
-    again = seeds.seed()
+    people.seed()
+    again = people.seed()
     assert User.objects.get(username="auditor").check_password(again.passwords["auditor"])

@@ -21,7 +21,7 @@ def test_rows_and_statements_are_written_in_one_query(django_assert_num_queries)
     beat = Heartbeat(name="worker", at=clock.now())
     with django_assert_num_queries(1):
         (enqueued,) = write_rows([beat], workqueue.enqueue_statement(targets.platform(LOCAL)))
-    assert enqueued == [[targets.platform(LOCAL), True]]
+    assert [(one.target, one.is_idle) for one in enqueued] == [(targets.platform(LOCAL), True)]
     assert Heartbeat.objects.get(pk=beat.pk).at == beat.at
     assert WorkItem.objects.get().target == targets.platform(LOCAL)
 

@@ -15,7 +15,7 @@ from quotas.catalog.mig_tables import TABLES
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.one_gpu import SELECT, Manifest, allocated, claimed, listed
 from tests.support.cluster.waiting import eventually
-from tests.support.mig_layouts import is_valid
+from tests.support.mig_layouts import is_valid, maximal_layouts
 
 pytestmark = pytest.mark.cluster
 H100 = TABLES["H100-80GB"]
@@ -51,7 +51,7 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
 
 def test_kueue_admits_every_layout_of_a_gpu(kubectl: Kubectl, namespace: str) -> None:
     """Maximal layouts: every other layout is a part of one of them."""
-    wanted = {f"layout-{n}": largest_first(layout) for n, layout in enumerate(layouts.maximal_layouts(H100))}
+    wanted = {f"layout-{n}": largest_first(layout) for n, layout in enumerate(maximal_layouts(H100))}
     manifests = [
         part
         for name, profiles in wanted.items()

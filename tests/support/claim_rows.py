@@ -3,6 +3,7 @@
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.inventory import slice_fact
+from demo import prices
 from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.actors import SYSTEM
@@ -11,7 +12,6 @@ from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Pool
 from quotas.catalog.sync import sync
-from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.claims import facts
 from tests.support.clusters import LOCAL

@@ -11,11 +11,9 @@ from allocations.cluster import kinds
 from allocations.cluster.kinds import KINDS
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_sync
+from demo import people, presets, prices
 from deploy.local.fleet import publisher, spec
 from portal.core import clock, heartbeat
-from portal.tenants import seeds as people
-from quotas.catalog import seeds as presets
-from quotas.costs import seeds as prices
 from quotas.limits import seeds as quotas
 from quotas.metering.hours import hour_of
 from tests.support import capacity_bodies, kept_rows

@@ -1,10 +1,10 @@
-"""Validity of MIG layouts, implemented independently of the code under test."""
+"""Validity of MIG layouts, implemented independently of the code under test, and which of them are full."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import combinations
 
-from quotas.catalog.layouts import Placement
+from quotas.catalog.layouts import Placement, layouts
 from quotas.catalog.mig_tables import Geometry
 
 
@@ -19,3 +19,9 @@ def is_valid(geometry: Geometry, placed: Collection[Placement]) -> bool:
         and all(number <= geometry.profile(name).max_instances for name, number in counts.items())
         and sum(geometry.profile(one.profile).has_media for one in placed) <= 1
     )
+
+
+def maximal_layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
+    """Return the layouts to which nothing can be added, however they are placed."""
+    every = [Counter(layout) for layout in layouts(geometry)]
+    return tuple(dict(layout) for layout in every if not any(layout < other for other in every))

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
+from demo import prices
 from demo.simulated_history.model import History
-from quotas.costs import seeds
 
 HOUR = timedelta(hours=1)
 NO_VALUE = "__unallocated__"
@@ -47,7 +47,7 @@ def capacity_hours(history: History, start: datetime, end: datetime) -> Fraction
 def _priced(history: History, flavor: str, start: datetime, end: datetime) -> list[tuple[Fraction, Fraction]]:
     """Return the hours of a time at each price."""
     changes = sorted((one.at, Fraction(one.price.per_gpu_hour)) for one in history.prices if one.flavor == flavor)
-    steps = [(history.start, Fraction(seeds.PER_GPU_HOUR[flavor])), *changes]
+    steps = [(history.start, Fraction(prices.PER_GPU_HOUR[flavor])), *changes]
     ends = [at for at, _ in steps[1:]] + [history.until]
     return [
         (_hours(max(at, start), min(until, end)), price)

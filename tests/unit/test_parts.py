@@ -16,10 +16,10 @@ from quotas.metering.parts import (
     Category,
     Part,
     UsageSpan,
-    capacity_hours,
     gpu_hours,
     split,
 )
+from tests.support.hours_by_flavor import capacity_hours
 from tests.support.parts_by_second import by_second
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

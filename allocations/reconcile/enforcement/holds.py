@@ -1,7 +1,7 @@
 """Lists the holds of a cluster with what the lease of each reserves, for ``allocations.lifecycle.lease_excess``."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Q
@@ -18,8 +18,9 @@ from allocations.models import Allocation
 from allocations.reconcile import mirror
 from portal.core.reading import Columns, read_tables
 
+IS_SPREAD = f"constraints__{SPREAD}"
 COLUMNS = (
-    *("pk", "name", "number", "count", "held_at", "is_custom_claim", f"constraints__{SPREAD}"),
+    *("pk", "name", "number", "count", "held_at", "is_custom_claim", IS_SPREAD),
     *("project__namespace", "offering__resource", "offering__flavor__path"),
 )
 
@@ -39,20 +40,26 @@ def part(cluster: str, **filters: str) -> Columns:
     return Columns(live.annotate(is_custom_claim=Q(claim__isnull=False)), COLUMNS)
 
 
-def of_rows(cluster: str, rows: Iterable[Sequence[Any]], snapshot: Snapshot) -> list[Hold]:
+def of_rows(cluster: str, rows: Iterable[Any], snapshot: Snapshot) -> list[Hold]:
     """Return what ``holds`` returns, given what was read of its part."""
     reserving = lease_excess.reserving(snapshot)
     found = [
         Hold(
-            id=pk,
-            name=name,
-            namespace=namespace,
-            number=number,
-            amounts={DEVICES if path in NAMING_PATHS else resource: None if is_custom_claim else count},
-            claims=names.claims(name, count, bool(spread)),
-            may_hold_without_lease=held_at is not None and (namespace, name) not in reserving and _is_granted(pk),
+            id=row.pk,
+            name=row.name,
+            namespace=row.project__namespace,
+            number=row.number,
+            amounts={
+                DEVICES if row.offering__flavor__path in NAMING_PATHS else row.offering__resource: None
+                if row.is_custom_claim
+                else row.count
+            },
+            claims=names.claims(row.name, row.count, bool(getattr(row, IS_SPREAD))),
+            may_hold_without_lease=row.held_at is not None
+            and (row.project__namespace, row.name) not in reserving
+            and _is_granted(row.pk),
         )
-        for pk, name, number, count, held_at, is_custom_claim, spread, namespace, resource, path in rows
+        for row in rows
     ]
     lost = _without_row(cluster, snapshot, found)
     names_of_lost = {(hold.namespace, hold.name) for hold in lost}

@@ -1,6 +1,6 @@
 """The records of what the portal applied: the API server's last response for each object."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import connection
@@ -9,7 +9,7 @@ from allocations.domain.objects import Applied, Ref
 from allocations.models import AppliedObject
 from allocations.reconcile.engine.plan import DELETED
 from portal.core import clock
-from portal.core.reading import Columns
+from portal.core.reading import Columns, read_tables
 from portal.workqueue.targets import Target
 
 COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "intent", "digest")
@@ -54,16 +54,15 @@ def part(target: Target) -> Columns:
     return Columns(AppliedObject.objects.filter(target=target), COLUMNS)
 
 
-def of_rows(values: Iterable[Sequence[Any]]) -> dict[Ref, Applied]:
-    """Return the records from the values of COLUMNS."""
-    found = (Applied(Ref(*row[:3]), *row[3:]) for row in values)
-    return {applied.ref: applied for applied in found}
+def of_rows(rows: Iterable[Any]) -> dict[Ref, Applied]:
+    """Return the records of rows with COLUMNS."""
+    refs = ((Ref(row.kind, row.namespace, row.name), row) for row in rows)
+    return {ref: Applied(ref, row.uid, row.resource_version, row.intent, row.digest) for ref, row in refs}
 
 
 def applied_objects(target: Target) -> dict[Ref, Applied]:
     """Return what the portal applied for a target; one query."""
-    rows, columns = part(target)
-    return of_rows(rows.values_list(*columns))
+    return of_rows(*read_tables(part(target)))
 
 
 def part_of(cluster: str, ref: Ref) -> Columns:

@@ -257,28 +257,16 @@ def _known(begins: Sequence[Begun]) -> tuple[Mapping[Place, str], Mapping[UUID, 
     first = [key(row.pk, _slot(row, held.slot), held.identity) for row, held, _ in begins]
     nodes, names = ({getattr(held, part) for _, held, _ in begins if held.device} for part in ("node", "device"))
     ended, devices = read_tables(
-        *_ENDED.of(keys=first), *(_DEVICES.of(nodes=list(nodes), names=list(names)) if names else [NO_ROWS])
-    )
-    ends = {UUID(found): datetime.fromisoformat(end) for found, end in ended}
-    return {(cluster, node, name): uuid for cluster, node, name, uuid in devices}, ends
-
-
-_ENDED = QueryTemplate(
-    lambda keys: [
-        Columns(UsageInterval.objects.filter(AnyOf("key", keys), end__isnull=False).order_by(), ("key", "end"))
-    ],
-    keys=list[UUID],
-)
-_DEVICES = QueryTemplate(
-    lambda nodes, names: [
+        Columns(UsageInterval.objects.filter(AnyOf("key", first), end__isnull=False).order_by(), ("key", "end")),
         Columns(
-            Device.objects.filter(AnyOf("node__name", nodes), AnyOf("name", names)).order_by(),
+            Device.objects.filter(AnyOf("node__name", list(nodes)), AnyOf("name", list(names))).order_by(),
             ("node__cluster", "node__name", "name", "uuid"),
         )
-    ],
-    nodes=list[str],
-    names=list[str],
-)
+        if names
+        else NO_ROWS,
+    )
+    ends = {UUID(one.key): datetime.fromisoformat(one.end) for one in ended}
+    return {(one.node__cluster, one.node__name, one.name): one.uuid for one in devices}, ends
 
 
 def _evidence_of(snapshot: Snapshot, ref: Ref | None) -> dict[str, str]:

@@ -5,11 +5,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from demo import people
 from demo.simulated_history import length, past_allocations, platform_costs, writer
 from demo.simulated_history.model import History
 from demo.simulated_history.world import NothingRecorded
 from portal.clusters import registry
-from portal.tenants import seeds
 
 NO_DEMO = (
     "This is not the demo's database. A history is only simulated where the demo's people were the first ones: "
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait until the fleet is recorded")
 
     def handle(self, *args: object, days: int, wait: float, **options: Any) -> None:
-        if not seeds.are_the_first():
+        if not people.are_the_first():
             raise CommandError(NO_DEMO)
         cluster, began = registry.own(), time.monotonic()
         found = _write(cluster, days, began + wait)

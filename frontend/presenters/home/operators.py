@@ -75,10 +75,6 @@ class Operations:
     def waiting_total(self) -> int:
         return sum(self.waiting_by_team.values())
 
-    @property
-    def not_priced_count(self) -> int:
-        return sum(map(len, self.not_priced.values()))
-
 
 def operations(user: User, capacity: Fleet, usage: CurrentUsage) -> Operations:
     """Return what operators see first; a fixed number of queries for each cluster. Raises Forbidden for who is not

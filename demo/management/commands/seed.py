@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from portal.tenants import seeds
+from demo import people
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, home: Path, **options: Any) -> None:
         file = home / "demo.json"
         previous = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        seeded = seeds.seed(seeds.Seeds(passwords=previous.get("passwords", {}), tokens=previous.get("tokens", {})))
+        seeded = people.seed(people.Seeds(passwords=previous.get("passwords", {}), tokens=previous.get("tokens", {})))
         content = {
             "url": settings.PORTAL_URL,
             "kubeconfig": str(home / "kubeconfig"),

@@ -4,11 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from demo import presets, prices
 from portal.tenants.actors import SYSTEM
-from quotas.catalog import seeds as presets
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Node, PoolUse
-from quotas.costs import seeds as prices
 from quotas.limits import seeds as limits
 
 
