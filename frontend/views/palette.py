@@ -6,8 +6,8 @@ from django.http import HttpResponse, JsonResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
+from frontend import places
 from frontend.pages import PageRequest, page
-from frontend.presenters import palette as presenter
 
 LONGEST = 100
 
@@ -17,7 +17,7 @@ LONGEST = 100
 def palette(request: PageRequest) -> HttpResponse:
     """Return the places that the person may open and that match ``q``: pages, allocations, projects and offerings."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST]
-    found = presenter.places(request.user, text)
+    found = places.places(request.user, text)
     return JsonResponse({"places": [asdict(place) for place in found.places], "is_complete": found.is_complete})
 
 

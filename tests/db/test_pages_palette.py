@@ -84,7 +84,7 @@ def test_everything_in_it_opens(fleet, team, project, others_project, settings, 
 
 
 def test_what_is_left_out_is_found_by_its_name(fleet, team, member, project, monkeypatch):
-    monkeypatch.setattr("frontend.presenters.palette.MOST", 1)
+    monkeypatch.setattr("frontend.places.MOST", 1)
     tenants.create_project(SYSTEM, team, "zebra", "Zebra")
     whole = asked(member)
     assert not whole["is_complete"]
