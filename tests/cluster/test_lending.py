@@ -37,7 +37,7 @@ from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
-OFFERING, POOL = "l40s/whole", "l40s/gpu"
+FLAVOR, OFFERING, POOL = "l40s", "l40s/whole", "l40s/gpu"
 NOMINAL = {"lidar": 4, "radar": 2, "sonar": 2}
 """Of the eight GPUs of the fleet; lidar does not lend one of its four."""
 
@@ -105,6 +105,14 @@ def timeline(admin: ApiClient, vision: Team) -> Iterator[Timeline]:
         limits.set_limit(SYSTEM, crew.team, pool, 0)
     for team, nominal in before.items():
         limits.set_limit(SYSTEM, team, pool, nominal)
+    eventually(lambda: all(_is_in_guards(team, admin) for team, nominal in before.items() if nominal))
+
+
+def _is_in_guards(team: Team, admin: ApiClient) -> bool:
+    """Return whether the guards of the team's projects know that it has quota of the flavor."""
+    spaces = set(Project.objects.filter(team=team, archived_at=None).values_list("namespace", flat=True))
+    guards = [one for one in admin.objects("gpuprojects") if one["metadata"]["namespace"] in spaces]
+    return not any("hasQuota" in str(one["spec"]["jobFlavors"][FLAVOR]) for one in guards)
 
 
 def _crew(department: Department, name: str, tail: str, pool: Pool, admin: ApiClient) -> Crew:
