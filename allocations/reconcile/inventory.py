@@ -14,6 +14,7 @@ from allocations.reconcile.changed_usage import RECHECK_AFTER
 from allocations.reconcile.metering import capacity_ledger, job_ledger
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import read_tables
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -50,8 +51,8 @@ def reconcile_inventory(cluster: str) -> datetime:
         found = pool_names.with_kept_names(cluster, found)
         per_gpu = catalog.per_gpu(cluster, found)
         metered = job_ledger.metered(cluster)
-        rows, columns = mirror.part_of_flavors(cluster)
-        flavors = mirror.flavors_of(rows.values_list(*columns))
+        [rows] = read_tables(mirror.part_of_flavors(cluster))
+        flavors = mirror.flavors_of(rows)
         is_new, blocked = _sync(cluster, snapshot, found, flavors | metered, per_gpu)
         if job_ledger.repair_all(cluster, metered):  # what the ledger has charged now is no foreign use
             _, blocked = _sync(cluster, snapshot, found, flavors | job_ledger.metered(cluster), per_gpu)
