@@ -34,6 +34,7 @@ EXPECTED = {
     "claim.raw": "operator",
     "audit.view": "lead operator auditor",
     "platform.view": "operator auditor",
+    "announcement.manage": "operator",
 }
 pytestmark = pytest.mark.django_db
 
