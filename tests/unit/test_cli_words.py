@@ -24,8 +24,12 @@ def sentences() -> Iterator[tuple[str, str]]:
         for file in (ROOT / package).rglob("*.py"):
             if "cli" in file.relative_to(ROOT).parts:
                 continue
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call | ast.Dict | ast.List | ast.Tuple | ast.Return | ast.IfExp):
+            nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+            described = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+            for node in nodes:
+                if isinstance(node, ast.Call | ast.Dict | ast.List | ast.Tuple | ast.Return | ast.IfExp) and (
+                    node not in described
+                ):
                     yield from ((file.name, text) for text in texts_in(node))
 
 
