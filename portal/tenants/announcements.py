@@ -48,13 +48,10 @@ def get(user: Person, id_: int) -> Announcement:
     return row
 
 
-def managed(actor: Actor, id_: int | None = None) -> Announcement:
+def managed(user: Person, id_: int | None = None) -> Announcement:
     """Return an announcement to change, or a new one. Raises Forbidden, NotVisible."""
-    access.require(actor, ACTION, None)
-    row = Announcement.objects.filter(pk=id_).first() if id_ else Announcement()
-    if row is None:
-        raise NotVisible(f"The announcement {id_}")
-    return row
+    access.require(user, ACTION, None)
+    return get(user, id_) if id_ else Announcement()
 
 
 def save(

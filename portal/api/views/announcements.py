@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.urls import path
 from drf_spectacular.types import OpenApiTypes
@@ -20,7 +20,7 @@ from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Body, Choice, Text, Timestamp, query_flag, read
-from portal.api.schemas.outputs import document, output_of
+from portal.api.schemas.outputs import document, documents, output_of
 from portal.api.schemas.problem_output import refusals
 from portal.core.models import Announcement
 from portal.tenants import announcements as services
@@ -81,7 +81,7 @@ def announcements(request: Request) -> Response:
     if request.method == "POST":
         return _out(services.save(user, Announcement(), read(NewAnnouncement, request)), 201)
     rows = services.all_of(user) if query_flag(request, "all", default=False) else services.shown()
-    return page(request, rows, lambda found: [_document(row) for row in found], "-pk")
+    return page(request, rows, lambda found: documents(found, AnnouncementOut), "-pk")
 
 
 @extend_schema(methods=["GET"], responses=output_of(AnnouncementOut))
@@ -99,7 +99,7 @@ def announcement(request: Request, announcement_id: int) -> Response:
         services.delete(user, row)
         return Response(status=204)
     if request.method in METHODS:
-        changes = edits.changes(AnnouncementChange, request, _document(row))
+        changes = edits.changes(AnnouncementChange, request, document(row, AnnouncementOut))
         row = services.save(user, row, changes, etag.lock(request, _version))
     return _out(row)
 
@@ -109,13 +109,7 @@ def _version(row: Announcement) -> str:
 
 
 def _out(row: Announcement, status: int = 200) -> Response:
-    return Response(_document(row), status=status, headers={"ETag": etag.entity_tag(_version(row))})
-
-
-def _document(row: Announcement) -> dict[str, Any]:
-    return document(
-        AnnouncementOut(row.pk, row.text, row.severity, row.starts_at, row.ends_at, row.created_by, row.created_at)
-    )
+    return Response(document(row, AnnouncementOut), status=status, headers={"ETag": etag.entity_tag(_version(row))})
 
 
 urlpatterns = [
