@@ -6,15 +6,19 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from allocations.domain.phases import Phase
+from allocations.requests import services
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Node, Offering
-from tests.support.cluster.allocations import ended, held, reason
+from tests.support.cluster.allocations import held, reason, wait_for
 from tests.support.cluster.api_client import STRATEGIC_PATCH, ApiClient
 from tests.support.cluster.hardware import Command, Switch
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"
+POD_GC_S = 60
+"""Kubernetes deletes pods of a node missing for 40 s, and looks every 20 s (pkg/controller/podgc)."""
 SLICED = {"gpu.product": "NVIDIA-A10G", "gpu.count": "1", "gpu.replicas": "1", "gpu.sharing-strategy": "none"}
 BOTH = {"gpu.product": "NVIDIA-L4", "gpu.count": "4", "gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing"}
 
@@ -66,4 +70,5 @@ def test_a_hold_on_a_node_that_is_gone_does_not_say_that_its_gpus_are_ready(
     fleet("--extra", "a10-dra=0")
     eventually(lambda: reason(row) == "device_not_published", within_s=60)
     assert f"of node {name} any more, so pods may not start on it." in row.message
-    ended(member, row)
+    services.release(member, row)
+    wait_for(row, Phase.ENDED, within_s=2 * POD_GC_S)
