@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 
 
@@ -46,9 +46,10 @@ class Sorting:
         return [self._head(one) for one in self.columns]
 
     def query(self, rows: QuerySet[Any], *default: Any) -> QuerySet[Any]:
-        """Return the rows in this order, and where that is the same, in the default one."""
-        sign = "-" if self.is_descending else ""
-        return rows.order_by(*(f"{sign}{name}" for name in self.column.fields) if self.column else (), *default)
+        """Return the rows in this order, those without a value last, and where it is the same, in the default order."""
+        fields = [F(name) for name in self.column.fields] if self.column else []
+        sorts = [each.desc(nulls_last=True) if self.is_descending else each.asc(nulls_last=True) for each in fields]
+        return rows.order_by(*sorts, *default)
 
     def rows(self, rows: Iterable[Any]) -> list[Any]:
         """Return the rows in this order, those without a value last; as they are if the address asks for none."""
