@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
@@ -57,6 +58,9 @@ class OfferingAdmin(admin.ModelAdmin):
 class PresetAdmin(admin.ModelAdmin):
     list_display = ("name", "offering", "count", "hours", "position", "hidden")
     list_select_related = ("offering",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Preset]:
+        return super().get_queryset(request).filter(owner=None)
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
