@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from allocations.requests import selectors
+from frontend.menu import COSTS, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import costs as shown
 from frontend.presenters import (
@@ -218,3 +219,4 @@ urlpatterns = [
     path("costs/allocations/<uuid:id_>", allocation, name="costs-allocation"),
 ]
 DOCS = "how-to/costs"
+MENU = {"costs": Item(COSTS, 10, "Costs", is_for_all=True)}

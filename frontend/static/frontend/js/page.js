@@ -66,6 +66,11 @@
   const refused = document.querySelector("[data-retry-s]");
   if (refused) setTimeout(() => location.reload(), 1000 * Number(refused.dataset.retryS));
 
+  for (const link of document.querySelectorAll("nav [aria-current]")) {
+    const scrolling = link.parentElement;  // of a phone's navigation
+    scrolling.scrollLeft = link.offsetLeft - (scrolling.clientWidth - link.offsetWidth) / 2;
+  }
+
   const menu = document.querySelector("details.menu");
   document.addEventListener("click", (event) => {
     if (!menu.contains(event.target)) menu.open = false;
