@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
-from quotas.catalog.models import Flavor, Pool, PoolUse
+from quotas.catalog.models import Flavor, Path, Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.browser import PHONE, sign_in, with_password
