@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from frontend.admin_forms import ConfigureFlavorForm
+from frontend.admin_forms import FlavorForm
 from frontend.menu import ADMIN, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
@@ -98,7 +98,7 @@ def configure(request: PageRequest, name: str) -> HttpResponse:
     """Change what operators decide about a flavor."""
     row = _named(request, name)
     access.require(request.user, services.ACTION, None)
-    form = ConfigureFlavorForm(row, request.POST or None)
+    form = FlavorForm(row, request.POST or None)
 
     def save(values: dict[str, Any]) -> str:
         fresh = Flavor.objects.get(pk=row.pk)  # a valid form has changed its own
@@ -106,6 +106,19 @@ def configure(request: PageRequest, name: str) -> HttpResponse:
 
     words = {"title": f"Flavor {name}", "button": "Save", "back": reverse("flavors")}
     return form_page(request, form, save, words)
+
+
+@require_POST
+@page
+def hide_offering(request: PageRequest, name: str) -> HttpResponse:
+    """Hide an offering of the flavor, or show it again."""
+    row = _named(request, name).offerings.filter(key=request.POST.get("offering", "").replace("\x00", "")).first()
+    if row is None:
+        raise NotVisible("The offering")
+    hidden = "hide" in request.GET
+    services.hide_offering(request.user, row, hidden=hidden)
+    messages.success(request, f"{row.key} is {'hidden' if hidden else 'shown again'}.")
+    return redirect("flavor", name)
 
 
 def _named(request: PageRequest, name: str) -> Flavor:
@@ -120,6 +133,7 @@ urlpatterns = [
     path("flavors", flavors, name="flavors"),
     path("flavors/<str:name>", flavor, name="flavor"),
     path("flavors/<str:name>/accept", accept, name="accept-flavor"),
+    path("flavors/<str:name>/offerings", hide_offering, name="hide-offering"),
     path("flavors/<str:name>/edit", configure, name="configure-flavor"),
     path("flavors/<str:name>/unaccept", unaccept, name="unaccept-flavor"),
 ]

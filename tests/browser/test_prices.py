@@ -107,7 +107,8 @@ def test_an_operator_sees_since_when_the_ledger_is_balanced(open_page, operator,
     page.goto("/costs/proof")
     expect(page.get_by_text("Balanced since")).to_be_visible()
     page.get_by_label("Failing hours only").check()
-    page.get_by_role("button", name="Show").click()
+    if not scripts:
+        page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("No failing hours in this period.")).to_be_visible()
 
 

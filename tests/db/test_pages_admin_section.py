@@ -60,10 +60,48 @@ def test_a_proposal_is_accepted_with_one_button(operator):
 
 
 def test_a_flavor_gets_a_title_and_quantities_as_kubernetes_writes_them(operator):
-    values = {"title": "H100 80 GB", "group": "Training", "memory_mib_per_gpu": "64Gi"}
-    assert operator.post("/flavors/h100/edit", values)["Location"] == "/flavors"
+    values = {"title": "H100 80 GB", "group": "Training", "gpu_memory_mib": "192Gi"}
+    answer = operator.post("/flavors/h100/edit", values)
+    assert answer.status_code == 302, answer.context["form"].errors
     row = Flavor.objects.get(name="h100")
-    assert (row.title, row.group, row.memory_mib_per_gpu) == ("H100 80 GB", "Training", 64 * 1024)
+    assert (row.title, row.group, row.gpu_memory_mib) == ("H100 80 GB", "Training", 192 * 1024)
+
+
+@pytest.fixture
+def known() -> Flavor:
+    """Return a flavor whose nodes have reported their capacity."""
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    return Flavor.objects.get(name="l40s")
+
+
+def test_cpu_and_memory_of_a_gpu_are_written_as_kubernetes_does(operator, known):
+    operator.post("/flavors/l40s/edit", {"cpu_millicores_per_gpu": "12500m", "memory_mib_per_gpu": "96Gi"})
+    known.refresh_from_db()
+    assert (known.cpu_millicores_per_gpu, known.memory_mib_per_gpu) == (12_500, 98_304)
+    page = text(operator.get("/flavors/l40s/edit"))
+    assert 'value="12500m"' in page
+    assert 'value="96Gi"' in page
+    operator.post("/flavors/l40s/edit", {"cpu_millicores_per_gpu": "", "memory_mib_per_gpu": "96Gi"})
+    known.refresh_from_db()
+    assert (known.cpu_millicores_per_gpu, known.memory_mib_per_gpu) == (None, 98_304)
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"), [("16", "has 15190m of CPU for each"), ("0", "Give 10m"), ("many", "is no amount such as")]
+)
+def test_cpu_that_no_node_has_is_answered_beside_its_field(operator, known, amount, words):
+    answer = operator.post("/flavors/l40s/edit", {"cpu_millicores_per_gpu": amount})
+    assert answer.status_code == 400
+    assert words in text(answer)
+    known.refresh_from_db()
+    assert known.cpu_millicores_per_gpu is None
+
+
+def test_an_offering_is_hidden_and_shown_again(operator):
+    for query, hidden in (("?hide=1", True), ("", False)):
+        operator.post(f"/flavors/l40s/offerings{query}", {"offering": "l40s/whole"})
+        assert Offering.objects.get(key="l40s/whole").hidden == hidden
+    assert operator.post("/flavors/h100/offerings", {"offering": "l40s/whole"}).status_code == 404
 
 
 def test_a_name_that_is_taken_is_said_at_its_field(operator):
