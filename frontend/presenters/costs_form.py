@@ -110,7 +110,7 @@ def fields(address: CostsAddress, given: QueryDict, *, sees_all: bool, default_i
     keys = value["aggregate"].split(",")
     by, then = keys[0], keys[1] if len(keys) > 1 else ""
     window = CUSTOM if given.get("when") == CUSTOM else value["window"]
-    by_options = {**KEYS, **{key: key_word(key) for key in keys}, ALL: "Everything together"}
+    by_options = {**KEYS, **{key: key_word(key) for key in keys}, ALL: "Total"}
     then_options = {"": "–", **{key: word for key, word in by_options.items() if key != ALL}}
     idle = value.get("idle", default_idle)
     idle_view = f"share:{value.get('idle_by', 'cluster')}" if idle == "share" else idle

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from frontend import time_zone
 from frontend.presenters import amounts
+from frontend.tables import Column
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Offering
 from quotas.costs import selectors, withdrawals
@@ -137,6 +138,18 @@ def exact(amount: Decimal | Fraction, currency: str = "") -> str:
 
 def per_cent(share: Decimal | str | None) -> int | None:
     return None if share is None else round(100 * Decimal(share))
+
+
+def dated_columns(of: str, subject: str | tuple[str, ...], value: str, amount: str | tuple[str, ...]) -> list[Column]:
+    """Return the columns of a table of dated rows: what each is of, and its value, with the fields of both."""
+    return [
+        Column("of", of, subject),
+        Column("value", value, amount, is_number=True),
+        Column("since", "From", "valid_from"),
+        Column("until", "Until", "until"),
+        Column("state", "State"),
+        Column("source", "Source"),
+    ]
 
 
 def dated_lines(kind: str, rows: Iterable[Any], now: datetime) -> list[DatedLine]:

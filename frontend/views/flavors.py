@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import flavors as shown
+from frontend.tables import sorting
 from portal.core.errors import NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
@@ -39,10 +40,13 @@ def flavors(request: PageRequest) -> HttpResponse:
         ready_count=Count("nodes", filter=PRESENT & Q(nodes__ready=True) & HAS_UNITS),
         problem_count=Count("nodes", filter=PRESENT & ~Q(nodes__problem="")),
     )
-    others = Node.objects.select_related("cluster").filter(flavor=None, present=True).order_by("name", "pk")
+    others = Node.objects.select_related("cluster").filter(flavor=None, present=True)
+    order, of_nodes = sorting(request, shown.FLAVORS), sorting(request, shown.NODES, parameter="nodes")
     context = {
-        "lines": [shown.line(row) for row in counted.order_by("name")],
-        "others": paged(request, others, "page", PAGE_SIZE),
+        "sorting": order,
+        "lines": order.rows(shown.line(row) for row in counted.order_by("name")),
+        "sorting_nodes": of_nodes,
+        "others": paged(request, of_nodes.query(others, "name", "pk"), "page", PAGE_SIZE),
     }
     return show(request, "frontend/flavors.html", context)
 
@@ -52,7 +56,8 @@ def flavors(request: PageRequest) -> HttpResponse:
 def flavor(request: PageRequest, name: str) -> HttpResponse:
     """Show one flavor with its nodes, those with a problem first."""
     row = _named(request, name)
-    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem="")).order_by("-has_problem", "name", "pk")
+    order = sorting(request, shown.NODES)
+    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem=""))
     context = {
         "row": row,
         "state": shown.state(row),
@@ -60,7 +65,8 @@ def flavor(request: PageRequest, name: str) -> HttpResponse:
         "is_listed": bool(tables_of(row.product)),
         "may_unaccept": row.accepted and access.can(request.user, "catalog.manage", None),
         "offerings": row.offerings.order_by("key"),
-        "nodes": paged(request, nodes, "page", PAGE_SIZE),
+        "sorting": order,
+        "nodes": paged(request, order.query(nodes, "-has_problem", "name", "pk"), "page", PAGE_SIZE),
     }
     return show(request, "frontend/flavor.html", context)
 
