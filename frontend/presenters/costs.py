@@ -53,14 +53,14 @@ class CostTable:
 
 
 def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trends: Mapping[str, Trend]) -> CostTable:
-    """Return the table; texts, links and trends are by the name of a row."""
+    """Return the table; texts, links and trends are by the name of a row. Rows of other pages of it need none."""
     hours = amounts.rounded([Decimal(row.gpu_hours) for row in found.rows])
     costs = amounts.rounded([Decimal(row.total or 0) for row in found.rows])
     total = sum(costs, Decimal("0.00"))
     lines = [
         CostLine(
             row=row,
-            name=names[row.name],
+            name=names.get(row.name, ""),
             url=urls.get(row.name, ""),
             gpu_hours=used,
             cost=None if row.total is None else cost,

@@ -8,6 +8,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.audit import lines
 from portal.core.errors import Invalid
@@ -73,4 +74,4 @@ urlpatterns = [
     path("audit", audit, name="audit"),
 ]
 DOCS = "operate/audit"
-MENU = {"audit": "Audit log"}
+MENU = {"audit": Item(ADMIN, 30, "Audit log")}

@@ -1,4 +1,4 @@
-"""GPUs over time: what each was, by flavor and node, and what lay idle."""
+"""Timeline: what each was, by flavor and node, and what lay idle."""
 
 from datetime import datetime
 from urllib.parse import urlencode
@@ -8,10 +8,12 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.menu import USAGE, Item
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import asset_links, costs_sections, flavor_steps, fleet_hours, strip_axis, strips
+from frontend.presenters import asset_links, flavor_steps, fleet_hours, strip_axis, strips
 from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
+from frontend.views.costs_fleet import refuse_others_than_staff
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import asset_strips, filters, selectors, steps
@@ -43,7 +45,7 @@ def cost_assets(request: PageRequest) -> HttpResponse:
     """Show flavors and a page of nodes with their GPUs, for operators and auditors. The address takes any window of
     REST.
     """
-    costs_sections.refuse_others_than_staff(request.user)
+    refuse_others_than_staff(request.user)
     given = {
         name: request.GET.get(name, "").translate(LEFT_OUT).strip() for name in ("window", "flavor", "node", "sort")
     }
@@ -132,3 +134,4 @@ urlpatterns = [
     path("costs/assets", cost_assets, name="cost-assets"),
 ]
 DOCS = "how-to/costs"
+MENU = {"cost-assets": Item(USAGE, 10, "Timeline")}

@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
+from frontend.menu import ADMIN, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.tables import Column, sorting
@@ -41,3 +42,4 @@ urlpatterns = [
     path("people", people, name="people"),
 ]
 DOCS = "how-to/members"
+MENU = {"people": Item(ADMIN, 20, "People")}

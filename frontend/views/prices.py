@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from frontend.menu import COSTS, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import prices as shown
@@ -197,4 +198,4 @@ urlpatterns = [
     path("prices/<str:kind>/<int:dated_id>/withdraw", withdraw, name="withdraw"),
 ]
 DOCS = "operate/prices"
-MENU = {"prices": "Prices and bills"}
+MENU = {"prices": Item(COSTS, 30, "Prices", is_for_all=True)}

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.projects import editable, organization
 from frontend.base_form import Form
+from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import rows, tree
 from frontend.tenant_forms import DepartmentForm, NewDepartmentForm, NewProjectForm, NewTeamForm, TeamForm
@@ -152,4 +153,4 @@ urlpatterns = [
     path("tenants/projects/new", new_project, name="new-project"),
 ]
 DOCS = "concepts/tenants"
-MENU = {"tenants": "Organization"}
+MENU = {"tenants": Item(ADMIN, 10, "Organization")}
