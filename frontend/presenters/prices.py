@@ -133,7 +133,7 @@ def exact(amount: Decimal | Fraction, currency: str = "") -> str:
     """Return an amount with all its decimals, at least two."""
     value = Decimal(amount) if isinstance(amount, Decimal) else Decimal(amount.numerator) / amount.denominator
     places = -int(value.normalize().as_tuple().exponent)
-    return f"{value:.{max(2, places)}f} {currency}".strip()
+    return f"{value:,.{max(2, places)}f} {currency}".strip()
 
 
 def per_cent(share: Decimal | str | None) -> int | None:
@@ -198,9 +198,9 @@ def month_lines(costs: Costs, bills: Mapping[tuple[str, date], Bill]) -> list[Mo
             MonthLine(
                 month=f"{month:%Y-%m}",
                 cluster=cluster,
-                capacity=UNKNOWN if rated is None else f"{rated:.2f}",
-                bill=f"{bill.amount:.2f}" if bill else "–",
-                difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+.2f}",
+                capacity=UNKNOWN if rated is None else f"{rated:,.2f}",
+                bill=f"{bill.amount:,.2f}" if bill else "–",
+                difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+,.2f}",
                 reason="" if rated is not None else _why_unknown(costs.capacity_recorded_since.get(cluster), row),
             )
         )
@@ -218,7 +218,7 @@ def capacity_parts(costs: Costs) -> list[CapacityPart]:
         return []
     parts = [(PART_NAMES[name], amount) for name, amount in amounts.items() if amount]
     return [
-        CapacityPart(name, f"{amount:.2f}", f"{100 * amount / whole:.1f}")
+        CapacityPart(name, f"{amount:,.2f}", f"{100 * amount / whole:.1f}")
         for name, amount in (*parts, ("Capacity", whole))
     ]
 
@@ -327,9 +327,9 @@ def _shared(found: BillEffect) -> list[str]:
         ]
     whole, held, idle = found.of_holders + found.of_idle, found.of_holders, found.of_idle
     return [
-        f"At prices and node costs, the capacity of {found.bill.cluster_id} cost {capacity:.2f} {unit} in that month.",
-        f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} is charged to teams in proportion to their cost, "
-        f"and {idle:+.2f} {unit} stays with the platform, for unallocated capacity.",
+        f"At prices and node costs, the capacity of {found.bill.cluster_id} cost {capacity:,.2f} {unit} in that month.",
+        f"The difference is {whole:+,.2f} {unit}: {held:+,.2f} {unit} is charged to teams in proportion to their cost, "
+        f"and {idle:+,.2f} {unit} stays with the platform, for unallocated capacity.",
     ]
 
 
