@@ -18,6 +18,7 @@ from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Pool, Sharing
 from quotas.limits import names as queue_names
 
+SHARED: dict[str, str] = {Sharing.TIME_SLICING: "time-sliced"}
 ISOLATION = {
     Isolation.FULL: "dedicated GPU",
     Isolation.HARDWARE: "isolated in hardware",
@@ -235,12 +236,13 @@ def product(offering: Offering) -> str:
 
 
 def kind(offering: Offering) -> str:
-    """Return the kind of slice: ``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
+    """Return the kind of slice: ``MIG slice 1g.10gb``, ``time-sliced, 1 of 4 replicas``, ``vGPU``."""
     is_told = offering.sharing and offering.kind != Kind.CLAIM
-    words = Sharing(offering.sharing).label if is_told else Kind(offering.kind).label
+    words = str(Sharing(offering.sharing).label if is_told else Kind(offering.kind).label)
     if offering.kind == Kind.SHARED:
-        words = f"slice by {words}"
-    return f"{words} {offering.profile}" if offering.profile else str(words)
+        words = SHARED.get(offering.sharing, words)
+    words = f"{words} {offering.profile}" if offering.profile else words
+    return f"{words}, 1 of {offering.replicas} replicas" if offering.replicas > 1 else words
 
 
 def name(offering: Offering) -> str:
@@ -251,7 +253,7 @@ def name(offering: Offering) -> str:
 def memory(offering: Offering) -> str:
     """Return the memory of one slice; of a shared one, what all that share it have together."""
     amount = _gib(offering.memory_mib)
-    return f"{amount} shared by {offering.replicas}" if amount and offering.replicas > 1 else amount
+    return f"{amount} shared" if amount and offering.replicas > 1 else amount
 
 
 def _sentence_case(words: str) -> str:

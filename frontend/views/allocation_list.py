@@ -1,14 +1,15 @@
 """The list of allocations: filters, order, columns that a person chooses, and the rows as CSV."""
 
 import csv
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 from django.utils import timezone
@@ -98,14 +99,14 @@ def index(request: PageRequest) -> HttpResponse:
 
 @require_safe
 @page
-def export(request: PageRequest) -> StreamingHttpResponse:
+def export(request: PageRequest) -> HttpResponse:
     """Return the rows of the list, all pages of them, as CSV with the chosen columns."""
     filters = _filters(request)
     order = _sorting(request)
     if order.column and order.column.name in shown_list.OF_CARDS:
         order = replace(order, column=None)
     rows = order.query(_matching(request, filters), *NEWEST_FIRST)
-    return StreamingHttpResponse(
+    return HttpResponse(
         _csv(request, rows, order),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{_file_name(filters)}"', "Cache-Control": "no-store"},
@@ -157,23 +158,18 @@ def _sorting(request: PageRequest) -> Sorting:
     return sorting(request, shown_list.columns(request.user.columns.get("allocations"), currency()))
 
 
-def _csv(request: PageRequest, rows: QuerySet[Allocation], order: Sorting) -> Iterator[str]:
-    writer = csv.writer(_Line(), lineterminator="\n")
-    yield writer.writerow(["id", *(column.name for column in order.columns)])
+def _csv(request: PageRequest, rows: QuerySet[Allocation], order: Sorting) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["id", *(column.name for column in order.columns)])
     for start in range(0, MAX_OF_CSV, MAX_BY_COST):
         some = list(rows[start : start + MAX_BY_COST])
         for card in cards_of(request.user, some):
             values = [card.id, *shown_list.csv_row(card, order.columns)]
-            yield writer.writerow([csv_cells.escaped(value) for value in values])
+            writer.writerow([csv_cells.escaped(value) for value in values])
         if len(some) < MAX_BY_COST:
-            return
-
-
-class _Line:
-    """A file that returns what is written to it."""
-
-    def write(self, line: str) -> str:
-        return line
+            break
+    return out.getvalue()
 
 
 def _file_name(filters: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ from allocations.projects import editable, organization
 from frontend.base_form import Form
 from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
-from frontend.presenters.tenants import tree
+from frontend.presenters.tenants import rows, tree
 from frontend.tenant_forms import DepartmentForm, NewDepartmentForm, NewProjectForm, NewTeamForm, TeamForm
 from portal.core.errors import Invalid, Refused
 from portal.tenants import access, services
@@ -23,7 +23,8 @@ from portal.tenants import access, services
 @require_safe
 @page
 def tenants(request: PageRequest) -> HttpResponse:
-    context = {"tree": tree(request.user), "may_manage": editable.may_manage(request.user)}
+    """Show departments, teams and projects as one table in the order of the tree."""
+    context = {"rows": list(rows(tree(request.user))), "may_manage": editable.may_manage(request.user)}
     return show(request, "frontend/tenants.html", context)
 
 

@@ -21,8 +21,7 @@ def in_order(response) -> list[str]:
 
 
 def rows_of_csv(response) -> list[dict[str, str]]:
-    content = b"".join(response.streaming_content).decode()
-    return list(csv.DictReader(io.StringIO(content)))
+    return list(csv.DictReader(io.StringIO(text(response))))
 
 
 @pytest.fixture
