@@ -68,7 +68,7 @@ def test_a_cost_says_what_it_leaves_out(partly, browser, path):
 
 def test_the_page_of_an_ended_allocation_says_that_it_is_not_priced(unpriced, browser):
     ended(unpriced)
-    assert '<dt>Cost to date</dt><dd class="figure">not priced</dd>' in text(browser.get(f"/allocations/{unpriced.pk}"))
+    assert 'without bills and fixed costs">not priced</dd>' in text(browser.get(f"/allocations/{unpriced.pk}"))
 
 
 def test_extending_says_that_an_hour_is_not_priced(unpriced, browser):
