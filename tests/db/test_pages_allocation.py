@@ -109,7 +109,7 @@ def test_key_facts_say_what_is_left_what_it_costs_and_whether_a_pod_uses_it(flee
 
 
 def test_what_has_ended_can_be_requested_again_with_all_its_fields(fleet, team, member, project, browser):
-    fields = {"count": 2, "hours": "5", "purpose": "fine-tune", "priority": "low", "labels": {"app": "train"}}
+    fields = {"count": 2, "hours": "5", "purpose": "fine-tune", "priority": "batch", "labels": {"app": "train"}}
     row = requested(member, project, **fields)
     assert "Request again" not in text(browser.get(f"/allocations/{row.pk}"))
     ended(row)
@@ -118,7 +118,7 @@ def test_what_has_ended_can_be_requested_again_with_all_its_fields(fleet, team, 
     form = browser.get(page.context["card"].again_url).context["form"]
     names = ("project", "offering", "count", "length", "hours", "purpose", "priority", "labels")
     found = [form[name].value() for name in names]
-    assert found == ["vision-train", "l40s/whole", "2", "custom", "5", "fine-tune", "low", "app=train"]
+    assert found == ["vision-train", "l40s/whole", "2", "custom", "5", "fine-tune", "batch", "app=train"]
     assert "Request again" not in text(browser_of(person(team, "viewer")).get(f"/allocations/{row.pk}"))
 
 

@@ -519,7 +519,7 @@ def test_without_scripts_a_head_sorts_and_keeps_what_is_typed(fleet, browser):
 
 FIELDS = {
     **{"offering": "h100/mig-1g.10gb", "count": "2", "length": "custom", "hours": "5", "name": "again"},
-    **{"priority": "low", "spread": "on", "strategy": "TimeSlicing", "interval": "Short", "labels": "app=train"},
+    **{"priority": "batch", "spread": "on", "strategy": "TimeSlicing", "interval": "Short", "labels": "app=train"},
     **{"purpose": "fine-tune", "starts_at": "2030-01-02T10:00", "give_up_at": "2030-01-03T10:00"},
 }
 
