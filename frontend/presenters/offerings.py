@@ -56,6 +56,11 @@ class Offer:
     unavailable: str
 
     @property
+    def isolation_word(self) -> str:
+        """The isolation as a cell says it: ``dedicated``, ``hardware``."""
+        return self.isolation.removeprefix("isolated in ").removesuffix(" GPU")
+
+    @property
     def cpu(self) -> str:
         """The CPUs that go with one slice; empty if no node has reported its capacity."""
         return amounts.cpu(self.node_share.cpu_millicores) if self.node_share else ""

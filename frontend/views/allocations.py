@@ -115,7 +115,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
         "was_phase": request.GET.get("phase", ""),
         "was_usable": request.GET.get("usable", ""),
         **_use(card),
-        **(_pod_facts(row, pod_use.pods(row)) if row.held_since else NO_PODS),
+        **_pod_facts(row, pod_use.pods(row)),
     }
     if not request.htmx:
         context["manifests"] = _manifests(row)
@@ -133,7 +133,9 @@ def _use(card: Card) -> dict[str, Any]:
 
 def _pod_facts(row: Allocation, found: Sequence[UsingPod]) -> dict[str, Any]:
     """Return how many pods use what is held, on which nodes they are, and for how long there was none; one query."""
-    since = idle_holds.since({row.pk: row.held_since} if row.held_since else {}).get(row.pk)
+    if row.held_since is None or row.ended_at is not None:
+        return NO_PODS
+    since = idle_holds.since({row.pk: row.held_since}).get(row.pk)
     return {
         "pod_count": count(found),
         "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in USING}),

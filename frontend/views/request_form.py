@@ -181,7 +181,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
         "seen": seen,
         "badge": phases.FITS["later" if seen.period.starts_at and seen.fits != "never" else seen.fits],
         "per_hour": amounts.rate(seen.price_per_hour, seen.currency),
-        "total": amounts.money(seen.price_total, seen.currency),
+        "total": "" if seen.fits == "never" else amounts.money(seen.price_total, seen.currency),
         "hours": hours,
         "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "violations": refusals.violations(seen.violations),
