@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django import forms
+from django.http import QueryDict
 
 from frontend.base_form import Form, Renderer
 from frontend.tenant_forms import PLAIN
@@ -79,8 +80,8 @@ class FlavorForm(ModelForm):
         fields: ClassVar = ("name", *Flavor.DECIDED)
         labels: ClassVar = {"start_deadline_s": "Start deadline in seconds"}
 
-    def __init__(self, row: Flavor, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, instance=row, **kwargs)
+    def __init__(self, row: Flavor, data: QueryDict | None = None) -> None:
+        super().__init__(data, instance=row)
         if row.accepted:
             del self.fields["name"], self.fields["accepted"]
 
@@ -119,8 +120,8 @@ class PolicyForm(Form):
         help_text="Kueue’s <code>withinClusterQueue</code>.",
     )
 
-    def __init__(self, holder: Department | Team, policy: Policy, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, initial=vars(policy) | {"weight": policy.weight.normalize()}, **kwargs)
+    def __init__(self, holder: Department | Team, policy: Policy, data: QueryDict | None = None) -> None:
+        super().__init__(data, initial=vars(policy) | {"weight": policy.weight.normalize()})
         if isinstance(holder, Department):
             del self.fields["reclaim"], self.fields["within"]
 
