@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.http import QueryDict
 
-from frontend.base_form import Form, Renderer
+from frontend.base_form import Form, ModelForm
 from frontend.tenant_forms import PLAIN
 from portal.core.errors import Problem
 from portal.tenants.models import Department, PlatformRole, Team
@@ -20,15 +20,6 @@ ROLES = [
     (PlatformRole.AUDITOR.value, "Auditor: can view everything"),
     (PlatformRole.OPERATOR.value, "Operator: manages the platform"),
 ]
-
-
-class ModelForm(forms.ModelForm):
-    default_renderer = Renderer()
-    add_problem = Form.add_problem
-
-    def changes(self) -> dict[str, Any]:
-        """Return the valid values that differ from the row's."""
-        return {name: self.cleaned_data[name] for name in self.changed_data}
 
 
 class QuantityField(forms.CharField):
