@@ -70,6 +70,11 @@ class FlavorForm(ModelForm):
         model = Flavor
         fields: ClassVar = ("name", *Flavor.DECIDED)
         labels: ClassVar = {"start_deadline_s": "Start deadline in seconds"}
+        widgets: ClassVar = {
+            "fail_requests_greater_than_one": forms.Select(
+                choices=[("", "NVIDIA’s default (MPS only)"), ("True", "Yes"), ("False", "No")]
+            )
+        }
 
     def __init__(self, row: Flavor, data: QueryDict | None = None) -> None:
         super().__init__(data, instance=row)

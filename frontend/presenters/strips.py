@@ -178,7 +178,7 @@ def _line(
     capacity = sum((usage.gpu_hours for usage in sums.values()), Fraction(0))
     return StripLine(
         name=name,
-        capacity=money.text(capacity, HOURS_PLACES) if is_known else UNKNOWN,
+        capacity=amounts.number(capacity) if is_known else UNKNOWN,
         cells=cells,
         shapes=drawn,
         summary=", ".join(
@@ -251,4 +251,4 @@ def _by_hours(holders: Mapping[Holder, RatedUsage]) -> list[tuple[Holder, RatedU
 
 
 def _hours(usage: RatedUsage) -> str:
-    return money.text(usage.gpu_hours, HOURS_PLACES)
+    return amounts.number(usage.gpu_hours)
