@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django import forms
+from django.http import QueryDict
 
-from frontend.base_form import Form, Renderer
+from frontend.base_form import Form, ModelForm
 from frontend.tenant_forms import PLAIN
 from portal.core.errors import Problem
 from portal.tenants.models import Department, PlatformRole, Team
@@ -19,15 +20,6 @@ ROLES = [
     (PlatformRole.AUDITOR.value, "Auditor: can view everything"),
     (PlatformRole.OPERATOR.value, "Operator: manages the platform"),
 ]
-
-
-class ModelForm(forms.ModelForm):
-    default_renderer = Renderer()
-    add_problem = Form.add_problem
-
-    def changes(self) -> dict[str, Any]:
-        """Return the valid values that differ from the row's."""
-        return {name: self.cleaned_data[name] for name in self.changed_data}
 
 
 class QuantityField(forms.CharField):
@@ -78,9 +70,14 @@ class FlavorForm(ModelForm):
         model = Flavor
         fields: ClassVar = ("name", *Flavor.DECIDED)
         labels: ClassVar = {"start_deadline_s": "Start deadline in seconds"}
+        widgets: ClassVar = {
+            "fail_requests_greater_than_one": forms.Select(
+                choices=[("", "NVIDIA’s default (MPS only)"), ("True", "Yes"), ("False", "No")]
+            )
+        }
 
-    def __init__(self, row: Flavor, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, instance=row, **kwargs)
+    def __init__(self, row: Flavor, data: QueryDict | None = None) -> None:
+        super().__init__(data, instance=row)
         if row.accepted:
             del self.fields["name"], self.fields["accepted"]
 
@@ -119,8 +116,8 @@ class PolicyForm(Form):
         help_text="Kueue’s <code>withinClusterQueue</code>.",
     )
 
-    def __init__(self, holder: Department | Team, policy: Policy, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, initial=vars(policy) | {"weight": policy.weight.normalize()}, **kwargs)
+    def __init__(self, holder: Department | Team, policy: Policy, data: QueryDict | None = None) -> None:
+        super().__init__(data, initial=vars(policy) | {"weight": policy.weight.normalize()})
         if isinstance(holder, Department):
             del self.fields["reclaim"], self.fields["within"]
 

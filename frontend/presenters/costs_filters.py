@@ -94,7 +94,9 @@ def mine(where: Filter, address: CostsAddress, username: str) -> tuple[bool, str
 
 def title(where: Filter, username: str, by: str, *, sees_all: bool) -> str:
     """Return of whom the costs are, and by what: ``Costs of team vision by person``."""
-    values = {part.key: part.values[0] for part in parts(where) if _is_equality(part) and len(part.values) == 1}
+    values = {
+        part.key: next(iter(part.values)) for part in parts(where) if _is_equality(part) and len(part.values) == 1
+    }
     if "member" in values:
         whose = "Your costs" if values["member"] == username else f"Costs of {values['member']}"
     else:

@@ -92,7 +92,7 @@ def forecast_tile(forecast: CostForecast | str) -> Tile:
     amounts, end = forecast.amounts, time_zone.words(forecast.window.end)
     if amounts.total is None or amounts.low is None or amounts.high is None:
         return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
-    note = f"Until {end}. {forecast_range(amounts.low, amounts.total, amounts.high, forecast.currency)}."
+    note = f"{forecast_range(amounts.low, amounts.total, amounts.high, forecast.currency)}. Until {end}."
     if not forecast.is_complete:
         note += " GPU-hours without a price are not included."
     return Tile("forecast", "Forecast", money(Decimal(amounts.total), forecast.currency), amounts.total, note)

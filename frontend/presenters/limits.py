@@ -90,6 +90,11 @@ class LoanLine:
     lender: str
     amount: str
 
+    @property
+    def unit_hours(self) -> str:
+        """Return what a unit of the pool is for an hour."""
+        return "GPU-hours" if self.pool.endswith(("/slices", "/gpu")) else "slice-hours"
+
 
 def loans(found: Iterable[Loan]) -> list[LoanLine]:
     return [

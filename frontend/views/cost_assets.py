@@ -25,8 +25,8 @@ from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
 
 PAGE_SIZE = 25
-HOURLY_DAYS = 7
-"""Up to so many days the strips of flavors have a step an hour, above a day."""
+STEP_HOURS = ((2, 1), (7, 4))
+"""Up to so many days the strips of flavors have a step of so many hours, above of a day."""
 WINDOWS = {
     "24h": "last 24 hours",
     "7d": "last 7 days",
@@ -66,8 +66,7 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
     if given["sort"] not in SORTS:
         raise Invalid({"sort": [f"Use one of {', '.join(SORTS)}."]})
     where, currency = _filter(given), selectors.currency()
-    step = Step.HOUR if window.end - window.start <= HOURLY_DAYS * DAY else Step.DAY
-    flavors = asset_strips.of_flavors(request.user, steps.edges(window, step, calendar), where, now)
+    flavors = asset_strips.of_flavors(request.user, _edges(window, calendar), where, now)
     keys, is_sorted = _sorted(request, given, window, where, now)
     number = min(_page(request.GET.get("page", "")), max(1, -(-len(keys) // PAGE_SIZE)))
     shown = keys[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
@@ -96,6 +95,15 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
         "is_filtered": bool(given["flavor"] or given["node"]),
         "curl": curl(f"{REST}/assets?{urlencode({name: value for name, value in rest.items() if value})}"),
     }
+
+
+def _edges(window: Window, calendar: Calendar) -> list[datetime]:
+    """Return the edges of the steps of flavors; every midnight is one."""
+    days = steps.edges(window, Step.DAY, calendar)
+    for most, hours in STEP_HOURS:
+        if window.end - window.start <= most * DAY:
+            return sorted({*days, *steps.edges(window, Step.HOUR, calendar)[::hours]})
+    return list(days)
 
 
 def _sorted(

@@ -45,7 +45,7 @@ from quotas.costs.holder_costs import of_holder
 from quotas.costs.questions import HIDDEN, Metric, Question, asked_by
 from quotas.costs.steps import Step
 
-PAGE_ROWS = 100
+PAGE_ROWS = 50
 MAX_TREND_ROWS = 40
 """Of more rows, those with the highest cost have a series and a trend each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}

@@ -1,6 +1,7 @@
 """The section Admin: what operators decide there, and that nobody else does."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_a_team_gets_a_weight_and_preemption_and_a_department_a_weight_alone(ope
     values = {"weight": "2", "reclaim": "LowerPriority", "within": "LowerPriority"}
     assert operator.post("/limits/policies/teams/vision", values)["Location"] == "/limits#competing"
     row = QueuePolicy.objects.get(team=team)
-    assert (row.weight, row.reclaim, row.within) == (2, "LowerPriority", "LowerPriority")
+    assert (row.weight, row.reclaim, row.within) == (Decimal(2), "LowerPriority", "LowerPriority")
     page = operator.get(f"/limits/policies/departments/{team.department.slug}")
     assert list(page.context["form"].fields) == ["weight"]
 

@@ -55,8 +55,10 @@
 
   form.addEventListener("click", (event) => {
     const button = event.target.closest("button");
+    const cell = button && cellOf(button);
     if (button?.matches(".cell")) open(button);
-    else if (button?.name !== "close" || !close(cellOf(button))) return;
+    else if (button?.name === "close" && close(cell)) handle(cell).focus();
+    else return;
     event.preventDefault();
   });
   form.addEventListener("focusout", (event) => {
