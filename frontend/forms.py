@@ -109,7 +109,7 @@ class RequestForm(LengthForm):
     )
     spread = forms.BooleanField(
         required=False,
-        label="Slices may be on several nodes",
+        label="On several nodes",
         help_text="For more slices than one node has. DRA only; each pod then gets one slice. In the API: "
         "<code>constraints.spread</code>.",
     )

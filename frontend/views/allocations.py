@@ -1,5 +1,6 @@
 """The page of one allocation, and its actions."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,20 +16,23 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import entries
 from allocations.requests import forecast, pod_use, selectors, services
+from allocations.requests.pod_use import UsingPod
 from frontend.allocation_cards import cards_of
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, essential_page, page, release_page, show
 from frontend.poll_version import unchanged, version
-from frontend.presenters import phases
+from frontend.presenters import amounts, phases
 from frontend.presenters.allocations import Card, event
 from frontend.presenters.connecting import examples
-from frontend.presenters.pods import pod_lines
+from frontend.presenters.pods import count, pod_lines
 from frontend.presenters.waiting import Waiting, waiting
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.yaml_text import to_yaml
+from quotas.costs import idle_holds
 
 MAX_REASON = 200
+NO_PODS = {"pod_count": "", "pod_nodes": (), "idle": ""}
 
 
 @require_safe
@@ -51,6 +55,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
         "was_phase": request.GET.get("phase", ""),
         "was_usable": request.GET.get("usable", ""),
         **_use(card),
+        **_pod_facts(row, pod_use.pods(row)),
     }
     if not request.htmx:
         context["manifests"] = _manifests(row)
@@ -64,6 +69,18 @@ def _gpu(request: PageRequest, row: Allocation) -> Card:
 def _use(card: Card) -> dict[str, Any]:
     """Return the examples with their shell commands, once the slices are held."""
     return {"examples": examples(card.row) if card.can_connect else [], "label_line": label_line(card.row)}
+
+
+def _pod_facts(row: Allocation, found: Sequence[UsingPod]) -> dict[str, Any]:
+    """Return how many pods use what is held, on which nodes they are, and for how long there was none; one query."""
+    if row.held_since is None or row.ended_at is not None:
+        return NO_PODS
+    since = idle_holds.since({row.pk: row.held_since}).get(row.pk)
+    return {
+        "pod_count": count(found),
+        "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in pod_use.ON_A_NODE}),
+        "idle": amounts.span(clock.now() - since) if since else "",
+    }
 
 
 def _waiting(row: Allocation) -> Waiting | None:
@@ -84,6 +101,7 @@ def pods(request: PageRequest, id_: UUID) -> HttpResponse:
         "has_events": events is not None,
         "is_held": row.phase in USABLE,
         "label_line": label_line(row),
+        **_pod_facts(row, found),
     }
     return show(request, "frontend/pods.html", context, partial="part")
 

@@ -83,6 +83,24 @@ def test_an_alternative_to_a_queued_request_is_taken_with_four_clicks(open_page,
     assert [Allocation.objects.latest("created_at").offering.key] == offering != ["l40s/whole"]
 
 
+@SCRIPTS
+def test_a_mig_slice_is_requested_and_connected_with_four_clicks(open_page, scripts):
+    page = sign_in(open_page(viewport=DESKTOP, java_script_enabled=scripts), somebody("vision-member"))
+    clicks = Clicks()
+    clicks.on(section(page, "Request"))
+    clicks.on(page.locator("label.offer", has_text="a100/mig-1g.10gb"))
+    clicks.on(button(page))
+    expect(page.locator("#live .phase")).to_have_text("Queued")
+    held(Allocation.objects.get())
+    page.reload()
+    file = {"body": "kind: Config", "headers": {"Content-Disposition": "attachment; filename=gpu-portal.kubeconfig"}}
+    page.route("**/kubeconfig", lambda route: route.fulfill(**file))
+    with page.expect_download():
+        clicks.on(page.get_by_role("button", name="Download gpu-portal.kubeconfig"))
+    expect(page.get_by_label("kubectl for pod.yaml")).to_contain_text("kubectl exec -it pod/")
+    assert clicks.number == 4
+
+
 @SIZES
 def test_a_claim_is_built_and_requested_with_three_clicks(open_page, size):
     page, clicks = sign_in(open_page(viewport=size), somebody("vision-member")), Clicks()

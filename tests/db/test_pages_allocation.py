@@ -71,6 +71,55 @@ def test_the_commands_of_each_example_are_for_its_own_file_and_object(fleet, mem
         assert not any(file in each.commands for file in others)
 
 
+def test_each_tool_creates_and_uses_the_chosen_example(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    page = browser.get(f"/allocations/{row.pk}")
+    for each in page.context["examples"]:
+        tools = dict(each.tools)
+        assert list(tools) == ["kubectl", "CLI", "Python"]
+        assert each.commands.splitlines()[4:] == tools["CLI"].splitlines()[4:-3]
+        assert "gpu-portal kubeconfig --project vision-train --file gpu-portal.kubeconfig" in tools["CLI"]
+        compile(tools["Python"], each.file, "exec")
+        for part in (
+            f'"{each.file}"',
+            f'space = client.CoreV1Api(), "{project.namespace}"',
+            "pod_log",
+            "exec",
+            "portforward",
+        ):
+            assert part in tools["Python"]
+    assert "One that renews itself" in text(page)
+
+
+def test_key_facts_say_what_is_left_what_it_costs_and_whether_a_pod_uses_it(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    for words in ("<dt>Time</dt>", "<dt>Cost so far</dt>", "<dt>Per hour</dt>", 'id="pod-facts">none <small>for'):
+        assert words in page
+    pod(project, row, "runs")
+    assert '<dd id="pod-facts" hx-swap-oob="innerHTML">1 running' in text(
+        browser.get(f"/allocations/{row.pk}/pods", headers=HTMX)
+    )
+    assert "<dt>Node</dt><dd>l40s-0</dd>" in text(browser.get(f"/allocations/{row.pk}"))
+    waits = text(browser.get(f"/allocations/{requested(member, project).pk}"))
+    assert "<dt>Node</dt><dd>–</dd>" in waits
+    assert "pod-facts" not in waits
+
+
+def test_what_has_ended_can_be_requested_again_with_all_its_fields(fleet, team, member, project, browser):
+    fields = {"count": 2, "hours": "5", "purpose": "fine-tune", "priority": "batch", "labels": {"app": "train"}}
+    row = requested(member, project, **fields)
+    assert "Request again" not in text(browser.get(f"/allocations/{row.pk}"))
+    ended(row)
+    page = browser.get(f"/allocations/{row.pk}")
+    assert "Request again" in text(page)
+    form = browser.get(page.context["card"].again_url).context["form"]
+    names = ("project", "offering", "count", "length", "hours", "purpose", "priority", "labels")
+    found = [form[name].value() for name in names]
+    assert found == ["vision-train", "l40s/whole", "2", "custom", "5", "fine-tune", "batch", "app=train"]
+    assert "Request again" not in text(browser_of(person(team, "viewer")).get(f"/allocations/{row.pk}"))
+
+
 def test_once_it_has_ended_a_poll_replaces_all_that_told_of_its_use(fleet, member, project, browser):
     row = held(requested(member, project, name="training"))
     assert "hx-swap-oob" in (live := text(browser.get(f"/allocations/{row.pk}?phase=starting", headers=HTMX)))
@@ -157,8 +206,8 @@ def test_what_waits_has_hours_and_no_end_yet(fleet, member, project, browser):
     page = text(browser.get(f"/allocations/{requested(member, project).pk}"))
     assert "8 h from start" in page
     assert "8 hours from start" in page
-    assert "after the requested time" in page
-    assert "<dt>Waits until</dt>" in page
+    assert "after its duration" in page
+    assert "<dt>Queue timeout</dt>" in page
 
 
 def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, browser):
@@ -166,7 +215,7 @@ def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, brows
     assert row.ends_at is not None
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert f'<dt>Ends</dt><dd><time datetime="{row.ends_at.isoformat()}"' in page
-    assert "Waits until" not in page
+    assert "Queue timeout" not in page
 
 
 def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, project, browser):
