@@ -80,7 +80,7 @@ def _pod_facts(row: Allocation, found: Sequence[UsingPod]) -> dict[str, Any]:
     since = idle_holds.since({row.pk: row.held_since}).get(row.pk)
     return {
         "pod_count": count(found),
-        "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in USING}),
+        "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in pod_use.ON_A_NODE}),
         "idle": amounts.span(clock.now() - since) if since else "",
     }
 

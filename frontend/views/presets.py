@@ -20,7 +20,7 @@ from quotas.catalog.models import Preset
 @page
 def presets(request: PageRequest) -> HttpResponse:
     """List all presets, hidden ones too, for platform staff."""
-    rows = access.for_platform(request.user, Preset.objects.select_related("offering"))
+    rows = access.for_platform(request.user, Preset.objects.filter(owner=None).select_related("offering"))
     context = {"rows": rows, "may_manage": access.can(request.user, services.ACTION, None)}
     return show(request, "frontend/presets.html", context)
 
@@ -36,7 +36,7 @@ def new(request: PageRequest) -> HttpResponse:
 @page
 def change(request: PageRequest, preset_id: int) -> HttpResponse:
     access.require(request.user, services.ACTION, None)
-    row = Preset.objects.filter(pk=preset_id).first()
+    row = Preset.objects.filter(pk=preset_id, owner=None).first()
     if row is None:
         raise NotVisible("The preset")
     return _edit(request, row, f"Preset {row.name}", "Save")
