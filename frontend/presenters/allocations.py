@@ -202,7 +202,7 @@ def _card(
         place=f"Position {place.position} of {place.of} in the team queue." if place else "",
         time=_time(row, now),
         cost=amounts.cost(detail.charge, detail.currency),
-        per_hour=amounts.money(detail.per_hour, detail.currency),
+        per_hour=amounts.rate(detail.per_hour, detail.currency),
         detail=detail,
         can_release=goes_on and permissions.can("allocation.release", team, owner),
         can_extend=goes_on and permissions.can("allocation.extend", team, owner),

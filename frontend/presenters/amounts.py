@@ -1,25 +1,44 @@
-"""Formats money, hours, durations, CPU and memory."""
+"""Formats numbers, money, hours, durations, CPU and memory: one format for each (docs/contribute/numbers.md)."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from portal.core.money import split, text
+from portal.core.money import Exact, split, text
 from quotas.catalog.node_shares import NodeShare
 from quotas.costs.selectors import Charge
 
 NOT_PRICED = "not priced"
 NOT_KNOWN_YET = "not known yet"
 """Of a cost with bills or fixed costs whose shares are not known yet."""
-LEAST_SHOWN = Fraction(1, 100)
+INCOMPLETE = " *"
+"""Marks a sum that leaves something out; a footnote of the page says what."""
+LEAST_OF_TWO_PLACES = Fraction(1, 100)
+MINUTE = timedelta(minutes=1)
 
 
-def money(amount: Fraction | None, currency: str) -> str:
-    """Return ``6.40 EUR``; with four places below one, so that a running cost is seen to grow."""
+def number(amount: Exact, places: int = 2) -> str:
+    """Return ``4,990.60``; what is more than nothing and rounds to it, as ``under 0.01``."""
+    shown = Decimal(text(amount, places))
+    return f"under {Decimal(1).scaleb(-places)}" if amount > 0 and not shown else f"{shown:,}"
+
+
+def money(amount: Exact | None, currency: str = "") -> str:
+    """Return ``4,990.60 EUR``; without a currency for a table that has it in its head."""
+    return NOT_PRICED if amount is None else f"{number(amount)} {currency}".rstrip()
+
+
+def rate(amount: Exact | None, currency: str = "") -> str:
+    """Return what one hour costs, as ``money``; below 0.01 with four places, so that a cheap slice is not free."""
     if amount is None:
         return NOT_PRICED
-    return f"{text(amount, 2 if amount >= 1 or not amount else 4)} {currency}"
+    return f"{number(amount, 4 if 0 < amount < LEAST_OF_TWO_PLACES else 2)} {currency}".rstrip()
+
+
+def marked(words: str, unpriced: Fraction) -> str:
+    """Return the amount with a footnote mark if it is incomplete: ``363.16 *``."""
+    return words + INCOMPLETE if unpriced else words
 
 
 def cost(charge: Charge, currency: str) -> str:
@@ -33,16 +52,14 @@ def held_per_hour(amount: Fraction | None, currency: str, unpriced: int) -> str:
     if amount is None:
         return NOT_PRICED
     allocations = "1 allocation that has" if unpriced == 1 else f"{unpriced} allocations that have"
-    return f"{money(amount, currency)} per hour" + (f", without {allocations} no price" if unpriced else "")
+    return f"{rate(amount, currency)} per hour" + (f", without {allocations} no price" if unpriced else "")
 
 
 def left_out(unpriced: Fraction) -> str:
-    """Return what an incomplete cost leaves out: ``without 2 GPU-hours that have no price``; empty if nothing."""
+    """Return what an incomplete cost leaves out: ``2.00 GPU-hours have no price``; empty if nothing."""
     if not unpriced:
         return ""
-    if unpriced == 1:
-        return "without 1 GPU-hour that has no price"
-    return f"without {some_hours(unpriced)} GPU-hours that have no price"
+    return "1.00 GPU-hour has no price" if unpriced == 1 else f"{number(unpriced)} GPU-hours have no price"
 
 
 def forecast_range(low: str, total: str, high: str, currency: str) -> str:
@@ -53,20 +70,15 @@ def forecast_range(low: str, total: str, high: str, currency: str) -> str:
     if least == most:
         return f"80 % range: within 0.01 {currency}"
     if least == middle < most:
-        return f"Probably more: up to {most} {currency}"
+        return f"Probably more: up to {money(most, currency)}"
     if least < middle == most:
-        return f"Probably less: down to {least} {currency}"
-    return f"80 % range: {least} to {most} {currency}"
+        return f"Probably less: down to {money(least, currency)}"
+    return f"80 % range: {number(least)} to {money(most, currency)}"
 
 
 def hours(amount: Fraction) -> str:
-    """Return hours with at most two places: ``8``, ``0.5``, ``1.25``."""
+    """Return a duration in hours with at most two places: ``8``, ``0.5``, ``1.25``."""
     return text(amount, 2).rstrip("0").rstrip(".")
-
-
-def some_hours(amount: Fraction) -> str:
-    """Return hours as ``hours`` does; what is more than nothing and rounds to it, as ``less than 0.01``."""
-    return f"less than {hours(LEAST_SHOWN)}" if 0 < amount < LEAST_SHOWN else hours(amount) or "0"
 
 
 def span(length: timedelta) -> str:
@@ -77,6 +89,13 @@ def span(length: timedelta) -> str:
     parts = [(days, "d"), (hours_, "h"), (minutes, "min")]
     shown = [f"{number} {unit}" for number, unit in parts if number][:2]
     return " ".join(shown) or "under 1 min"
+
+
+def relative(at: datetime, now: datetime) -> str:
+    """Return a time by its distance: ``in 3 h 12 min``, ``3 h ago``. What is past needs its largest unit alone."""
+    if at > now:
+        return f"in {span(at - now)}"
+    return f"{' '.join(span(now - at).split()[: 3 if now - at < MINUTE else 2])} ago"
 
 
 def node_share(share: NodeShare) -> str:

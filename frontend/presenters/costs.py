@@ -116,7 +116,7 @@ def outage_line(share: OutageShare, currency: str) -> str:
     """Return what was charged for times in which nobody recorded a cluster; empty if there were none."""
     if not share.outages:
         return ""
-    count, hours = len(share.outages), amounts.some_hours(share.charged.gpu_hours)
+    count, hours = len(share.outages), amounts.number(share.charged.gpu_hours)
     length = amounts.span(_time_in(one.window for one in share.outages))
     times = "1 outage" if count == 1 else f"{count} outages"
     cost = amounts.money(share.charged.cost, currency)

@@ -202,9 +202,7 @@ def unused(found: HolderCosts) -> tuple[str, str] | None:
     if found.unused is None or not found.unused.gpu_hours:
         return None
     cost = found.unused.cost
-    return amounts.some_hours(Fraction(found.unused.gpu_hours)), _money(
-        None if cost is None else str(cost), found.currency
-    )
+    return amounts.number(Fraction(found.unused.gpu_hours)), _money(None if cost is None else str(cost), found.currency)
 
 
 def _unused_lines(parts: Sequence[UnusedAmount | None]) -> list[UnusedLine]:

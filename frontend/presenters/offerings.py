@@ -207,7 +207,7 @@ def _offer(
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
         node_share=_node_share(offering),
-        price=amounts.NOT_PRICED if price is None else f"{amounts.money(price, currency)} per hour",
+        price=amounts.NOT_PRICED if price is None else f"{amounts.rate(price, currency)} per hour",
         per_hour=price,
         capacity=capacity,
         headroom=headroom,

@@ -252,7 +252,7 @@ def price_effect(found: PriceEffect) -> Effect:
     before = value_of(found.before) if found.before else NONE
     changes = [Change(f"Price of {_subject(row)}", before, value_of(row))]
     for one in found.slices:
-        before, after = (amounts.money(amount, row.currency) for amount in (one.before, one.after))
+        before, after = (amounts.rate(amount, row.currency) for amount in (one.before, one.after))
         changes.append(Change(f"One slice-hour of {one.offering}", before, after))
     return Effect(changes, since=row.valid_from, facts=["Running allocations pay the new price from that time on."])
 

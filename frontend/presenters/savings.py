@@ -152,7 +152,7 @@ def _line(one: Saving, currency: str, reader: Reader) -> SavingLine:
         since=one.since,
         gpu_hours=UNKNOWN if one.usage is None else _hours(one.usage),
         cost=UNKNOWN if one.usage is None else _cost(one.usage, currency),
-        per_hour="" if one.per_hour is None else amounts.money(one.per_hour, currency),
+        per_hour="" if one.per_hour is None else amounts.rate(one.per_hour, currency),
         release=reverse("release", args=[row.pk]) if row and can_release and row.desired == row.Desired.HELD else "",
         set_price=_price_url(one.flavor) if is_unpriced and reader.may_set_prices else "",
         stranded=shown,

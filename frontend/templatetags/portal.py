@@ -1,8 +1,9 @@
-"""Template tags for icons, badges and times."""
+"""Template tags for icons, badges, numbers and times."""
 
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cache
 
 from django import template
@@ -11,7 +12,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from frontend import navigation, time_zone
+from frontend.presenters import amounts
 from frontend.presenters.phases import PhaseBadge
+from portal.core import clock
+from portal.core.money import Exact
 from portal.core.quotation import QUOTED
 
 register = template.Library()
@@ -59,8 +63,30 @@ def numbers(first: int, last: int) -> str:
 
 @register.simple_tag
 def moment(at: datetime | None, style: str = "minute") -> SafeString | str:
-    """Return a time in the reader's zone, which its title names. ``style`` is ``minute`` or ``second``."""
-    return "–" if at is None else _time(at, seconds=style == "second")
+    """Return a time in the reader's zone, which its title names. ``style`` is ``minute``, ``second``, or ``relative``:
+    ``3 h ago``, with the exact time in the title.
+    """
+    if at is None:
+        return "–"
+    return _time(at, amounts.relative(at, clock.now()) if style == "relative" else "", seconds=style == "second")
+
+
+@register.filter
+def number(amount: Exact | str | None, places: int = 2) -> str:
+    """Return ``4,990.60``, or a dash for what is not known."""
+    return "–" if amount is None else amounts.number(Fraction(amount), places)
+
+
+@register.filter
+def money(amount: Exact | str | None, currency: str = "") -> str:
+    """Return ``4,990.60 EUR``; without a currency for a table that has it in its head."""
+    return amounts.money(None if amount is None else Fraction(amount), currency)
+
+
+@register.filter
+def rate(amount: Exact | str | None, currency: str = "") -> str:
+    """Return what one hour costs."""
+    return amounts.rate(None if amount is None else Fraction(amount), currency)
 
 
 @register.filter
@@ -86,10 +112,10 @@ def _of_utc(words: str | None) -> SafeString | None:
     return _time(at, seconds=len(words or "") > len(MINUTE))
 
 
-def _time(at: datetime, *, seconds: bool) -> SafeString:
+def _time(at: datetime, words: str = "", *, seconds: bool) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         at.astimezone(UTC).isoformat(),
         time_zone.title(at),
-        time_zone.words(at, seconds=seconds),
+        words or time_zone.words(at, seconds=seconds),
     )

@@ -13,7 +13,7 @@ from allocations.queues import job_refusals, jobs, lending
 from allocations.queues import queue as team_queue
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
-from frontend.presenters.amounts import cost, some_hours
+from frontend.presenters.amounts import cost, number
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -90,8 +90,8 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "place": team_queue.position(found),
         "refusals": job_refusals.of_job(found),
         "labels": str(Labels.from_json(found.labels)),
-        "reserved": some_hours(charge.reserved),
-        "used": some_hours(charge.used),
+        "reserved": number(charge.reserved),
+        "used": number(charge.used),
         "cost": cost(charge, costs.currency()),
         "is_priced": charge.cost is not None,
         "is_final": found.state in jobs.ENDED,

@@ -182,7 +182,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
     return {
         "seen": seen,
         "badge": phases.FITS["later" if seen.period.starts_at and seen.fits != "never" else seen.fits],
-        "per_hour": amounts.money(seen.price_per_hour, seen.currency),
+        "per_hour": amounts.rate(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
         "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),

@@ -18,7 +18,7 @@ from tests.support.queued import GPU, job
 from tests.support.quotas import attribution
 
 pytestmark = pytest.mark.django_db
-LEFT_OUT = "without 1 GPU-hour that has no price"
+LEFT_OUT = "1.00 GPU-hour has no price"
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_lines_without_a_price_have_no_part_of_the_sum(unpriced, member, project
         ("h100", Decimal("3.20"), 100),
         ("l40s", None, None),
     ]
-    assert (table.total, table.left_out) == (Decimal("3.20"), "without 2 GPU-hours that have no price")
+    assert (table.total, table.left_out) == (Decimal("3.20"), "2.00 GPU-hours have no price")
 
 
 def test_the_sum_of_what_has_no_price_is_not_priced(unpriced, browser):

@@ -1,17 +1,83 @@
 """Amounts as pages show them: CPU and memory never more than there is, and what has no price never as zero."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
 
-from frontend.presenters.amounts import cost, forecast_range, held_per_hour, left_out, node_share
+from frontend.presenters.amounts import (
+    cost,
+    forecast_range,
+    held_per_hour,
+    left_out,
+    marked,
+    money,
+    node_share,
+    number,
+    rate,
+    relative,
+)
 from frontend.presenters.costs_chart import trends
 from frontend.templatetags.portal import numbers
 from quotas.catalog.node_shares import NodeShare
 from quotas.costs.cost_rows import CostRow
 from quotas.costs.rating import Window
 from quotas.costs.selectors import NO_CHARGE, Charge
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("amount", "places", "words"),
+    [
+        ("4990.6", 2, "4,990.60"),
+        ("16384", 0, "16,384"),
+        ("0", 2, "0.00"),
+        ("1/1000", 2, "under 0.01"),
+        ("1/200", 2, "under 0.01"),
+        ("1/100", 2, "0.01"),
+        ("-1234.5", 2, "-1,234.50"),
+        ("1/3", 0, "under 1"),
+    ],
+)
+def test_a_number_has_separators_and_is_never_nothing_when_there_is_something(amount, places, words):
+    assert number(Fraction(amount), places) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "as_money", "as_rate"),
+    [
+        ("6.4", "6.40 EUR", "6.40 EUR"),
+        ("0.5", "0.50 EUR", "0.50 EUR"),
+        ("0.0042", "under 0.01 EUR", "0.0042 EUR"),
+        (None, "not priced", "not priced"),
+    ],
+)
+def test_only_a_cheap_rate_has_four_places(amount, as_money, as_rate):
+    exact = None if amount is None else Fraction(amount)
+    assert (money(exact, "EUR"), rate(exact, "EUR")) == (as_money, as_rate)
+
+
+def test_a_table_with_the_currency_in_its_head_has_figures_alone():
+    assert (money(Fraction(1234)), rate(Fraction(1, 2))) == ("1,234.00", "0.50")
+
+
+def test_an_incomplete_sum_has_a_mark():
+    assert [marked("363.16", Fraction(unpriced)) for unpriced in (0, 1)] == ["363.16", "363.16 *"]
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (timedelta(minutes=20), "in 20 min"),
+        (timedelta(hours=3, minutes=12), "in 3 h 12 min"),
+        (-timedelta(hours=3, minutes=12), "3 h ago"),
+        (-timedelta(days=45), "45 d ago"),
+        (-timedelta(seconds=5), "under 1 min ago"),
+    ],
+)
+def test_a_time_is_told_by_its_distance(offset, words):
+    assert relative(NOW + offset, NOW) == words
 
 
 @pytest.mark.parametrize(
@@ -31,8 +97,8 @@ def test_cpu_and_memory_are_rounded_down(share, words):
     ("unpriced", "amount", "words"),
     [
         ("0", "6.4", "6.40 EUR"),
-        ("2", "6.4", "6.40 EUR, without 2 GPU-hours that have no price"),
-        ("1", "0", "0.00 EUR, without 1 GPU-hour that has no price"),
+        ("2", "6.4", "6.40 EUR, 2.00 GPU-hours have no price"),
+        ("1", "0", "0.00 EUR, 1.00 GPU-hour has no price"),
         ("8", None, "not priced"),
     ],
 )
@@ -49,8 +115,8 @@ def test_what_was_never_held_costs_nothing():
     ("hours", "words"),
     [
         ("0", ""),
-        ("1/1000", "without less than 0.01 GPU-hours that have no price"),
-        ("3/2", "without 1.5 GPU-hours that have no price"),
+        ("1/1000", "under 0.01 GPU-hours have no price"),
+        ("3/2", "1.50 GPU-hours have no price"),
     ],
 )
 def test_a_few_seconds_without_a_price_are_not_nothing(hours, words):

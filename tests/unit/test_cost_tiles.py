@@ -3,11 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from fractions import Fraction
 
 import pytest
 
-from frontend.presenters import amounts, costs, costs_form
+from frontend.presenters import costs, costs_form
 from frontend.presenters.costs_tiles import parts_of_total
 from quotas.costs.cost_rows import CostRow, Costs, Past
 from quotas.costs.rating import Window
@@ -45,13 +44,6 @@ def test_a_change_is_the_difference_of_the_amounts_that_are_shown(total: str, be
     (line,) = costs.table(found(row), {"vision": "vision"}, {}, {}).lines
     assert line.cost is not None
     assert line.change == line.cost - round(Decimal(before), 2)
-
-
-@pytest.mark.parametrize(
-    ("hours", "words"), [("0", "0"), ("0.0001", "less than 0.01"), ("0.01", "0.01"), ("2.5", "2.5")]
-)
-def test_less_than_what_is_shown_is_not_nothing(hours: str, words: str) -> None:
-    assert amounts.some_hours(Fraction(hours)) == words
 
 
 @pytest.mark.parametrize(
