@@ -37,7 +37,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     if isinstance(user, User):
         names = {role for _, role in roles}
         shown["navigation"] = [_link(request.path, name, word) for name, word in words(user, names)]
-        shown |= {"may_request": may_request(user, names), "docs_page": docs_pages.of_request(request)}
+        shown |= {"may_request": may_request(user, names), "docs_page": docs_pages.of_request(request, names)}
     return shown
 
 
