@@ -32,8 +32,6 @@ from portal.yaml_text import to_yaml
 from quotas.costs import idle_holds
 
 MAX_REASON = 200
-USING = ("starting", "running", "ending")
-"""States of pods that are on a node."""
 NO_PODS = {"pod_count": "", "pod_nodes": (), "idle": ""}
 
 
