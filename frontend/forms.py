@@ -71,7 +71,7 @@ def _labelled(field: SpecField) -> forms.CharField:
 class LengthForm(Form):
     """A duration: one of several choices, or hours under "Other"."""
 
-    length = forms.ChoiceField(choices=LENGTHS.items(), initial="8", label="Duration", widget=forms.RadioSelect)
+    length = forms.ChoiceField(label="Duration", choices=LENGTHS.items(), initial="8", widget=forms.RadioSelect)
     hours = _hours(required=False, label="Hours")
 
     def clean(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class RequestForm(LengthForm):
         self.fields["starts_at"].help_text = f"Time zone {zone}. Empty: as soon as possible."
         self.fields[
             "give_up_at"
-        ].help_text = f"Time zone {zone}. Without GPUs by then, the request ends. Empty: 7 days."
+        ].help_text = f"Time zone {zone}. A request that has no GPUs by then ends. Empty: 7 days."
         self.fields |= {each.name: _labelled(each) for each in LABELLED}
 
     def clean_labels(self) -> Labels:

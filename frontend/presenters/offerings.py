@@ -19,6 +19,7 @@ from quotas.catalog.models import Isolation, Kind, Offering, Pool, Sharing
 from quotas.catalog.node_shares import NodeShare
 from quotas.limits import names as queue_names
 
+SHARED: dict[str, str] = {Sharing.TIME_SLICING: "time-sliced"}
 ISOLATION = {
     Isolation.FULL: "dedicated GPU",
     Isolation.HARDWARE: "isolated in hardware",
@@ -240,12 +241,13 @@ def product(offering: Offering) -> str:
 
 
 def kind(offering: Offering) -> str:
-    """Return the kind of slice: ``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
+    """Return the kind of slice: ``MIG slice 1g.10gb``, ``time-sliced, 1 of 4 replicas``, ``vGPU``."""
     is_told = offering.sharing and offering.kind != Kind.CLAIM
-    words = Sharing(offering.sharing).label if is_told else Kind(offering.kind).label
+    words = str(Sharing(offering.sharing).label if is_told else Kind(offering.kind).label)
     if offering.kind == Kind.SHARED:
-        words = f"slice by {words}"
-    return f"{words} {offering.profile}" if offering.profile else str(words)
+        words = SHARED.get(offering.sharing, words)
+    words = f"{words} {offering.profile}" if offering.profile else words
+    return f"{words}, 1 of {offering.replicas} replicas" if offering.replicas > 1 else words
 
 
 def name(offering: Offering) -> str:
@@ -268,45 +270,3 @@ def _unavailable(team: Team, capacity: Capacity, headroom: TeamHeadroom) -> str:
     if not headroom.max_quota:
         return f"No quota for team {team.slug}"
     return ""
-
-
-@dataclass(frozen=True)
-class HeadroomLine:
-    """A team's headroom of one offering, in slices; ``left`` is what it can get now, ``borrowed`` the part of it that
-    others would lend.
-    """
-
-    offering: str
-    product: str
-    kind: str
-    limit: int
-    left: int
-    borrowed: int
-
-
-@dataclass(frozen=True)
-class PoolHeadroom:
-    """A pool's use by a team, and the team's headroom of each offering of the pool."""
-
-    use: PoolUse
-    lines: list[HeadroomLine]
-
-
-def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Team, list[PoolHeadroom]]]:
-    """Return what each team has of each offering that it has a limit for, by the function that admits requests; grouped
-    by pool.
-    """
-    return [(team, _by_pool(team, availability)) for team in teams]
-
-
-def _by_pool(team: Team, availability: Availability) -> list[PoolHeadroom]:
-    pools: dict[str, PoolHeadroom] = {}
-    for one in availability.fleet.offerings():
-        side = availability.headroom(team, one)
-        if not side.max_quota:
-            continue
-        if one.pool.key not in pools:
-            pools[one.pool.key] = PoolHeadroom(pool_use(team, availability, one.pool), [])
-        line = HeadroomLine(one.key, product(one), kind(one), side.limit, side.can_get_now, side.can_borrow)
-        pools[one.pool.key].lines.append(line)
-    return [pool for _, pool in sorted(pools.items())]

@@ -41,6 +41,10 @@ class ShownViolation:
     who: str
     violation: Violation
 
+    @property
+    def is_node(self) -> bool:
+        return self.violation.dimension.startswith("node:")
+
 
 @dataclass(frozen=True)
 class Chip:

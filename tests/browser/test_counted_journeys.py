@@ -171,3 +171,21 @@ def test_why_a_job_waits_is_one_click_from_home_of_its_lead_and_two_of_a_member(
     clicks.on(page.get_by_role("link", name="nightly", exact=True))
     expect(page.get_by_text(ahead)).to_be_in_viewport(ratio=1)
     assert clicks.number == 2
+
+
+@SCRIPTS
+def test_a_team_with_a_quota_takes_seven_clicks(open_page, scripts):
+    page = sign_in(open_page(viewport=DESKTOP, java_script_enabled=scripts), somebody("operator"))
+    clicks = Clicks()
+    clicks.on(section(page, "Admin"))
+    clicks.on(page.get_by_role("link", name="New team"))
+    page.get_by_label("Slug").fill("speech")
+    page.get_by_label("Name").fill("Speech")
+    clicks.on(page.get_by_role("button", name="Create team"))
+    clicks.on(section(page, "Limits"))
+    clicks.on(page.get_by_role("button", name="Edit the limit of team speech for l40s/gpu"))
+    page.locator("#cell-team-speech-l40s-gpu").get_by_label("Guaranteed").fill("2")
+    clicks.on(page.get_by_role("button", name="Preview changes", exact=True).last)
+    clicks.on(page.get_by_role("button", name="Apply 1 change"))
+    expect(page.locator("main .banner").first).to_contain_text("Limit of speech for l40s/gpu is now 2.")
+    assert clicks.number == 7
