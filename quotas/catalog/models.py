@@ -261,6 +261,10 @@ class Offering(models.Model):
         return self.sharing == Sharing.MPS if decided is None else decided
 
 
+MAX_NAME = 40
+"""Of a preset."""
+
+
 class Preset(models.Model):
     """A request under a name: so many slices of an offering, for so many hours.
 
@@ -268,7 +272,7 @@ class Preset(models.Model):
     offering. A person's own has all fields of the request in `query`, as the address of the page Request has them.
     """
 
-    name = models.CharField(max_length=40, help_text="such as Notebook, or 8-GPU node")
+    name = models.CharField(max_length=MAX_NAME, help_text="such as Notebook, or 8-GPU node")
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,

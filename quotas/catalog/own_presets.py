@@ -9,11 +9,10 @@ from portal.core.errors import Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from quotas.catalog import selectors
-from quotas.catalog.models import Preset
+from quotas.catalog.models import MAX_NAME, Preset
 
 MAX_PRESETS = 20
 """Of one person."""
-MAX_NAME = Preset._meta.get_field("name").max_length
 MAX_QUERY = 8000
 
 

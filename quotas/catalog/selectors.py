@@ -92,9 +92,14 @@ def pools(cluster: str = "") -> QuerySet[Pool]:
     return rows.filter(flavor__cluster=cluster) if cluster else rows
 
 
+def operators_presets() -> QuerySet[Preset]:
+    """Return the presets that operators offer, hidden ones too, in order, with their offering."""
+    return Preset.objects.filter(owner=None).select_related("offering__flavor")
+
+
 def presets() -> QuerySet[Preset]:
     """Return the operators' presets that are not hidden, in order, with their offering."""
-    return Preset.objects.filter(owner=None, hidden=False).select_related("offering__flavor")
+    return operators_presets().filter(hidden=False)
 
 
 def presets_for(user: User) -> QuerySet[Preset]:

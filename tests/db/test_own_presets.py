@@ -10,6 +10,7 @@ from portal.tenants.actors import SYSTEM
 from quotas.catalog import own_presets, references, selectors
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Offering, Preset
+from tests.support.pages import browser_of, text
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -65,5 +66,9 @@ def test_only_the_owner_removes_a_preset_and_both_is_in_the_audit_log(team):
 def test_own_presets_are_in_no_list_of_operators_and_keep_no_flavor_accepted(team):
     row = save(person(team))
     assert client(row.owner).get("/api/v1/presets").json()["results"] == []
-    assert client(person(platform_role="operator")).get(f"/api/v1/presets/{row.pk}").status_code == 404
+    operator = person(platform_role="operator")
+    assert client(operator).get(f"/api/v1/presets/{row.pk}").status_code == 404
+    pages = browser_of(operator)
+    assert row.name not in text(pages.get("/presets"))
+    assert pages.get(f"/presets/{row.pk}/edit").status_code == 404
     assert "preset" not in " ".join(references.to_flavor(Flavor.objects.get(name="l40s")))

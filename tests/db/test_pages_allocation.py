@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import yaml
@@ -107,8 +108,8 @@ def test_key_facts_say_what_is_left_what_it_costs_and_whether_a_pod_uses_it(flee
 
 
 def test_what_has_ended_can_be_requested_again_with_all_its_fields(fleet, team, member, project, browser):
-    fields = {"count": 2, "hours": "5", "purpose": "fine-tune", "priority": "batch", "labels": {"app": "train"}}
-    row = requested(member, project, **fields)
+    fields: dict[str, Any] = {"hours": "5", "purpose": "fine-tune", "priority": "batch", "labels": {"app": "train"}}
+    row = requested(member, project, count=2, **fields)
     assert "Request again" not in text(browser.get(f"/allocations/{row.pk}"))
     ended(row)
     page = browser.get(f"/allocations/{row.pk}")
