@@ -1,6 +1,7 @@
 """What all forms have in common: how a field is rendered, and where the errors of a refusal are shown."""
 
 import re
+from typing import Any
 
 from django import forms
 from django.forms.renderers import DjangoTemplates
@@ -29,6 +30,15 @@ class Form(forms.Form):
             self.add_error(name if known else None, [f"{'' if known else field_label(name)}{m}" for m in messages])
         if not problem.errors:
             self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
+
+
+class ModelForm(forms.ModelForm):
+    default_renderer = Form.default_renderer
+    add_problem = Form.add_problem
+
+    def changes(self) -> dict[str, Any]:
+        """Return the valid values that differ from the row's."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}
 
 
 def field_label(field: str) -> str:

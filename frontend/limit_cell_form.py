@@ -11,22 +11,24 @@ from quotas.limits.models import MAX_UNITS
 from quotas.limits.tree import ZERO_QUOTA, Quota
 
 
-def _amount(label: str, *, required: bool) -> forms.IntegerField:
-    attributes = {"inputmode": "numeric", "autocomplete": "off"}
-    attributes |= {} if required else {"placeholder": "unlimited"}
-    widget = forms.NumberInput(attrs=attributes)
-    return forms.IntegerField(label=label, min_value=0, max_value=MAX_UNITS, widget=widget, required=required)
+def _amount(label: str, empty: str) -> forms.IntegerField:
+    """Return the field of an amount, which an empty value leaves ``empty``."""
+    widget = forms.NumberInput(attrs={"inputmode": "numeric", "autocomplete": "off", "placeholder": empty})
+    return forms.IntegerField(label=label, min_value=0, max_value=MAX_UNITS, widget=widget, required=False)
 
 
-class CellForm(Form):
-    """The amounts of one holder's quota of one pool; an empty borrowing or lending limit is unlimited, and without a
-    guaranteed quota there stays none where none was. A department at the top of the organization has a guaranteed quota
-    alone.
+class AmountsForm(Form):
+    """The amounts of a quota; an empty borrowing or lending limit is unlimited, and an empty
+    guaranteed quota is none, which is not one of 0.
     """
 
-    nominal = _amount("Guaranteed", required=True)
-    borrowing = _amount("Borrowing limit", required=False)
-    lending = _amount("Lending limit", required=False)
+    nominal = _amount("Guaranteed", "none")
+    borrowing = _amount("Borrowing limit", "unlimited")
+    lending = _amount("Lending limit", "unlimited")
+
+
+class CellForm(AmountsForm):
+    """The quota of one holder of one pool. A department at the top of the organization has a guaranteed quota alone."""
 
     def __init__(
         self,
@@ -43,7 +45,6 @@ class CellForm(Form):
             proposed = {**proposed, "nominal": None}
         super().__init__(data, prefix=key_of(row, cell), initial=proposed)
         self._row, self._cell = row, cell
-        self.fields["nominal"].required = cell.quota is not None
         if has_focus:
             self.fields["nominal"].widget.attrs["autofocus"] = True
         if row.stands_alone:
@@ -52,9 +53,8 @@ class CellForm(Form):
     def change(self) -> LimitChange | None:
         """Return the change that the valid values are; None if they are the quota as it is."""
         quota, values = self._cell.quota, self.cleaned_data
-        if values["nominal"] is None:
-            return None
-        wanted = Quota(**{**vars(quota or ZERO_QUOTA), **values})
+        is_none = values["nominal"] is None
+        wanted = None if is_none else Quota(**{**vars(quota or ZERO_QUOTA), **values})
         if wanted == quota:
             return None
         return LimitChange(self._row.holder, self._cell.pool, wanted)

@@ -6,21 +6,21 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from allocations.limits.matrix import Matrix, narrowed
+from allocations.limits.matrix import Matrix, narrowed, with_devices_first
 from frontend.limit_cell_form import kind_of
 from frontend.paged import Paged, paged
 
-ROWS, COLUMNS = 25, 8
+ROWS, COLUMNS = 50, 16
 """So many teams and departments, and so many pools, are on one page."""
-LARGE = (10, 5)
+LARGE = (10, 10)
 """A matrix of more rows or columns than this has a filter."""
-PARAMETERS = ("team", "pool", "rows", "columns")
+PARAMETERS = ("team", "pool", "rows", "columns", "empty")
 
 
 @dataclass(frozen=True)
 class MatrixPart:
     """``chosen`` are the parameters of the address that lead to this part; ``is_large``: the whole matrix is worth a
-    filter.
+    filter; ``folded``: how many pools without devices are left out.
     """
 
     matrix: Matrix
@@ -28,6 +28,7 @@ class MatrixPart:
     columns: Paged
     chosen: Mapping[str, str]
     is_large: bool
+    folded: int
 
     @property
     def team(self) -> str:
@@ -53,7 +54,13 @@ def matrix_part(request: HttpRequest, whole: Matrix, opened: Collection[str] = (
     whatever is chosen, so that nothing typed is lost.
     """
     chosen = _chosen(request)
-    found = narrowed(whole, chosen.get("team", ""), chosen.get("pool", ""))
+    shows_empty = bool(chosen.get("empty") or chosen.get("pool"))
+    ordered, folded = with_devices_first(whole, shows_empty=shows_empty)
+    if opened:
+        whole, _ = with_devices_first(whole, shows_empty=True)
+    else:
+        whole = ordered
+    found = narrowed(ordered, chosen.get("team", ""), chosen.get("pool", ""))
     rows, columns = paged(request, found.rows, "rows", ROWS), paged(request, found.columns, "columns", COLUMNS)
     keys = [key.split(":", 2) for key in opened]
     holders = {(kind_of(row), row.holder.slug) for row in rows} | {(kind, slug) for kind, slug, _ in keys}
@@ -67,7 +74,7 @@ def matrix_part(request: HttpRequest, whole: Matrix, opened: Collection[str] = (
         ),
     )
     is_large = len(whole.rows) > LARGE[0] or len(whole.columns) > LARGE[1]
-    return MatrixPart(shown, rows, columns, chosen, is_large)
+    return MatrixPart(shown, rows, columns, chosen, is_large, folded)
 
 
 def _chosen(request: HttpRequest) -> dict[str, str]:

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from allocations.requests import selectors
-from frontend import navigation
-from frontend.presenters import costs_sections, phases
+from frontend import menu, navigation
+from frontend.presenters import phases
 from frontend.presenters.offerings import product
 from portal.tenants import access
 from portal.tenants.models import Membership, Role, User
@@ -49,27 +49,19 @@ def places(user: User, text: str = "") -> Found:
 
 def _pages(user: User, memberships: list[Membership]) -> Iterator[Place]:
     roles: AbstractSet[str] = {one.role for one in memberships}
-    named = dict(navigation.words(user, roles)) | {
-        "me": "Account and tokens",
-        "teams": "Teams",
-        "people": "People and roles",
-    }
-    if access.sees_all(user):
-        named |= {"fleet": "Fleet", "flavors": "Flavors and nodes", **navigation.menu(user)}
+    named = dict(navigation.words(user, roles)) | {"me": "Account and tokens", "teams": "Teams", "people": "People"}
     if Role.LEAD in roles:
-        named |= {"audit": "Audit log"}
+        named["audit"] = "Audit log"
     named |= {"docs": "Docs", "api-docs": "REST API", "shortcuts": "Keyboard shortcuts"}
+    of_sections = menu.items(user)
     for name, word in named.items():
-        yield Place(word, "Page", reverse(name))
-    urls = {reverse(name) for name in named}
-    for section in costs_sections.sections(user, ""):
-        if section.url not in urls:
-            yield Place(section.word, "Page of costs", section.url)
+        if name not in of_sections:
+            yield Place(word, "Page", reverse(name))
+    for name, item in of_sections.items():
+        yield Place(item.word, f"Page of {item.section}", reverse(name))
     for one in memberships:
         yield Place(f"Queue of {one.team.slug}", "Page", reverse("queue", args=[one.team.slug]))
         yield Place(f"Team {one.team.slug}", one.team.name, reverse("team", args=[one.team.slug]))
-    if user.is_staff:
-        yield Place("Platform admin", "Page", reverse("admin:index"))
 
 
 def _allocations(user: User, text: str) -> list[Place]:

@@ -58,30 +58,37 @@ def preview(user: User, changes: Sequence[LimitChange]) -> ChangesPreview:
     rows = _checked(user, changes)
     known = limit_services.current(rows)
     return ChangesPreview(
-        token=_token(user, rows, known),
-        effects=tuple(
-            limit_services.effects([(one.holder, row) for one, row in zip(changes, rows, strict=True)], known)
-        ),
-        pools=tuple(_pool_sums(rows)),
-        objects=tuple(limit_services.kueue_changes(rows)),
+        token=_token(user, changes, known),
+        effects=tuple(limit_services.effects(changes, known)),
+        pools=tuple(_pool_sums(changes)),
+        objects=tuple(limit_services.kueue_changes(changes)),
     )
 
 
 def apply(user: User, changes: Sequence[LimitChange], token: str) -> list[Limit]:
-    """Set all limits or none, and return them in the order of the changes.
+    """Set or remove all limits or none, and return them in the order of the changes.
 
     Raises Refused if ``token`` is not of a preview of exactly these changes, or if one of the limits has changed since
     then; and what `preview` raises.
     """
     rows = _checked(user, changes)
     with transaction.atomic(), advisory_lock("limits"):
-        if not constant_time_compare(token, _token(user, rows, limit_services.current(rows))):
+        known = limit_services.current(rows)
+        if not constant_time_compare(token, _token(user, changes, known)):
             raise Refused(
                 "preview_outdated",
                 "These are not the changes that were previewed, or a limit has changed since the preview.",
                 "Nothing was changed. Preview the changes again.",
             )
-        return [limit_services.set_limit(user, one.holder, one.scope, one.quota) for one in changes]
+        return [_apply(user, one, limit) for one, limit in zip(changes, known, strict=True)]
+
+
+def _apply(user: User, change: LimitChange, known: Limit | None) -> Limit:
+    if change.quota is not None:
+        return limit_services.set_limit(user, change.holder, change.scope, change.quota)
+    if known is not None:
+        services.remove_limit(user, known)
+    return change.row()
 
 
 def copied(quotas: QuotaSnapshot, source: Team, target: Team, pools: Sequence[Pool]) -> list[LimitChange]:
@@ -118,11 +125,12 @@ def _checked(user: User, changes: Sequence[LimitChange]) -> list[Limit]:
     return list(rows.values())
 
 
-def _token(user: User, rows: Sequence[Limit], known: Sequence[Limit | None]) -> str:
+def _token(user: User, changes: Sequence[LimitChange], known: Sequence[Limit | None]) -> str:
     """Return a signature of the person, the changes, and the limits as they are now."""
     content = sorted(
-        [row.holder_kind, row.holder, row.scope_kind, row.scope, _amounts(row), _amounts(before)]
-        for row, before in zip(rows, known, strict=True)
+        [row.holder_kind, row.holder, row.scope_kind, row.scope, _amounts(row if one.quota else None), _amounts(before)]
+        for one, before in zip(changes, known, strict=True)
+        for row in (one.row(),)
     )
     return salted_hmac(TOKEN_SALT, json.dumps([user.pk, content]), algorithm="sha256").hexdigest()
 
@@ -131,12 +139,10 @@ def _amounts(row: Limit | None) -> list[int | None]:
     return [getattr(row, name) for name in services.AMOUNTS] if row else []
 
 
-def _pool_sums(rows: Sequence[Limit]) -> list[PoolSum]:
+def _pool_sums(changes: Sequence[LimitChange]) -> list[PoolSum]:
     before = quota_snapshot()
-    after = before
-    for row in rows:
-        if row.is_enforced_by_kueue:
-            after = after.with_limit(row)
+    after = limit_services.with_changes(before, changes)
+    rows = [change.row() for change in changes]
     pools = {row.pool.key: row.pool for row in rows if row.pool and row.is_enforced_by_kueue}
     return [
         PoolSum(pool, units(pool), allocated(before, key), allocated(after, key)) for key, pool in sorted(pools.items())

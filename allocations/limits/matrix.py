@@ -21,13 +21,15 @@ from quotas.limits.tree import Quota
 @dataclass(frozen=True)
 class PoolColumn:
     """A pool with the name of its unit. ``available`` is what healthy devices have now, ``allocated`` the sum of all
-    guaranteed quotas; both are None to a person who does not see all teams.
+    guaranteed quotas; both are None to a person who does not see all teams. ``has_devices``: a healthy device, held or
+    free.
     """
 
     pool: Pool
     unit: str
     available: int | None
     allocated: int | None
+    has_devices: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,14 @@ def matrix(user: User, usage: QuotaUsage | None = None) -> Matrix:
     usage = usage or QuotaUsage()
     quotas, sees_all = usage.quotas, access.sees_all(user)
     found = list(pools().filter(flavor__accepted=True))
+    with_devices = {pool.key for pool in found if (use := getattr(pool, "use", None)) and use.total}
     columns = tuple(
         PoolColumn(
             pool,
             limit_services.unit(pool),
             units(pool) if sees_all else None,
             allocated(quotas, pool.key) if sees_all else None,
+            pool.key in with_devices,
         )
         for pool in found
     )
@@ -87,6 +91,26 @@ def matrix(user: User, usage: QuotaUsage | None = None) -> Matrix:
             for holder, depth in rows
         ),
     )
+
+
+def with_devices_first(found: Matrix, *, shows_empty: bool) -> tuple[Matrix, int]:
+    """Return the matrix with the pools that have devices first; without ``shows_empty`` none without devices of which
+    nobody in it has quota or uses anything, and how many those are.
+    """
+    used = {cell.pool.key for row in found.rows for cell in row.cells if cell.quota or cell.used}
+    ordered = sorted(found.columns, key=lambda column: not column.has_devices)
+    shown = [one for one in ordered if shows_empty or one.has_devices or one.pool.key in used]
+    place = {one.pool.key: number for number, one in enumerate(shown)}
+    rows = tuple(
+        replace(
+            row,
+            cells=tuple(
+                sorted((cell for cell in row.cells if cell.pool.key in place), key=lambda cell: place[cell.pool.key])
+            ),
+        )
+        for row in found.rows
+    )
+    return Matrix(tuple(shown), rows), len(ordered) - len(shown)
 
 
 def narrowed(found: Matrix, team: str, pool: str) -> Matrix:

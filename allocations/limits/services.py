@@ -45,15 +45,16 @@ class Effect:
 
 @dataclass(frozen=True)
 class LimitChange:
-    """A limit as it shall be."""
+    """A limit as it shall be; ``quota`` None removes it."""
 
     holder: Holder
     scope: Scope
-    quota: Quota
+    quota: Quota | None
 
     def row(self) -> Limit:
-        """Return it as a row that is not saved."""
-        return Limit(**services.holder_fields(self.holder), **services.scope_fields(self.scope), **vars(self.quota))
+        """Return it as a row that is not saved; a removed one is like one of 0."""
+        amounts = vars(self.quota or Quota())
+        return Limit(**services.holder_fields(self.holder), **services.scope_fields(self.scope), **amounts)
 
 
 def set_limit(actor: Actor, holder: Holder, scope: Scope, quota: Quota) -> Limit:
@@ -66,8 +67,8 @@ def set_limit(actor: Actor, holder: Holder, scope: Scope, quota: Quota) -> Limit
 def effect(user: User, holder: Holder, scope: Scope, quota: Quota) -> Effect:
     """Return the effect that `set_limit` would have; writes nothing. Raises as `set_limit`."""
     services.require(user, holder)
-    row = LimitChange(holder, scope, quota).row()
-    return replace(effects([(holder, row)], current([row]))[0], objects=tuple(kueue_changes([row])))
+    changes = [LimitChange(holder, scope, quota)]
+    return replace(effects(changes, current([changes[0].row()]))[0], objects=tuple(kueue_changes(changes)))
 
 
 def current(rows: Sequence[Limit]) -> list[Limit | None]:
@@ -82,16 +83,17 @@ def _identity(row: Limit) -> tuple[int | None, ...]:
     return tuple(getattr(row, f"{name}_id") for name in services.lookup_fields(row))
 
 
-def effects(changed: Sequence[tuple[Holder, Limit]], known: Sequence[Limit | None]) -> list[Effect]:
-    """Return the effect of each changed row if all of them are set at once; `known` are the rows as they are now. Of
+def effects(changes: Sequence[LimitChange], known: Sequence[Limit | None]) -> list[Effect]:
+    """Return the effect of each change if all of them are made at once; `known` are the rows as they are now. Of
     Kueue's objects see `kueue_changes`.
     """
     usage = CurrentUsage()
     quotas = QuotaUsage(usage)
-    after = _with_limits(quotas.quotas, [row for _, row in changed])
+    after = with_changes(quotas.quotas, changes)
     live: dict[tuple[str, int | None, int | None], list[Allocation]] = {}
     found = []
-    for (holder, row), before in zip(changed, known, strict=True):
+    for change, before in zip(changes, known, strict=True):
+        holder, row = change.holder, change.row()
         key = (row.holder_kind, row.department_id or row.team_id or row.project_id, row.user_id)
         if key not in live:
             live[key] = recount.live_allocations(holder)
@@ -158,11 +160,11 @@ def _queues(holder: Holder) -> list[str]:
     return [names.cluster_queue(slug) for slug in slugs]
 
 
-def kueue_changes(rows: Sequence[Limit]) -> list[differences.Difference]:
+def kueue_changes(changes: Sequence[LimitChange]) -> list[differences.Difference]:
     """Return the changes of Kueue's objects that these limits cause together, cluster by cluster."""
-    enforced = [row for row in rows if row.is_enforced_by_kueue]
     quotas = selectors.quota_snapshot()
-    changed = _with_limits(quotas, enforced)
+    changed = with_changes(quotas, changes)
+    enforced = [row for change in changes if (row := change.row()).is_enforced_by_kueue]
     found = []
     for cluster in sorted({row.pool.flavor.cluster_id for row in enforced if row.pool}):
         before, after = (selectors.manifests(cluster, each) for each in (quotas, changed))
@@ -170,8 +172,12 @@ def kueue_changes(rows: Sequence[Limit]) -> list[differences.Difference]:
     return found
 
 
-def _with_limits(quotas: selectors.QuotaSnapshot, rows: Iterable[Limit]) -> selectors.QuotaSnapshot:
-    return reduce(lambda found, row: found.with_limit(row) if row.is_enforced_by_kueue else found, rows, quotas)
+def with_changes(quotas: selectors.QuotaSnapshot, changes: Iterable[LimitChange]) -> selectors.QuotaSnapshot:
+    """Return the quotas as they would be with these changes."""
+    for change in changes:
+        if (row := change.row()).is_enforced_by_kueue:
+            quotas = quotas.with_limit(row, is_removed=change.quota is None)
+    return quotas
 
 
 def _sentence(row: Limit, before: Quota | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:

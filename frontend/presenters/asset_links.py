@@ -1,4 +1,4 @@
-"""Where the names on the pages of GPUs over time lead: flavors, nodes, the costs of projects, and tables of times."""
+"""Where the names on the pages of the timeline lead: flavors, nodes, the costs of projects, and tables of times."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

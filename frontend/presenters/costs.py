@@ -53,14 +53,14 @@ class CostTable:
 
 
 def table(found: Costs, names: Mapping[str, str], urls: Mapping[str, str], trends: Mapping[str, Trend]) -> CostTable:
-    """Return the table; texts, links and trends are by the name of a row."""
+    """Return the table; texts, links and trends are by the name of a row. Rows of other pages of it need none."""
     hours = amounts.rounded([Decimal(row.gpu_hours) for row in found.rows])
     costs = amounts.rounded([Decimal(row.total or 0) for row in found.rows])
     total = sum(costs, Decimal("0.00"))
     lines = [
         CostLine(
             row=row,
-            name=names[row.name],
+            name=names.get(row.name, ""),
             url=urls.get(row.name, ""),
             gpu_hours=used,
             cost=None if row.total is None else cost,
@@ -113,17 +113,16 @@ def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]
 
 
 def outage_line(share: OutageShare, currency: str) -> str:
-    """Return what was charged for times in which nobody recorded a cluster; empty if there were none."""
+    """Return the gaps in metering, ``1 metering gap, < 1 min``, and what was charged for them; empty without any."""
     if not share.outages:
         return ""
     count, hours = len(share.outages), amounts.number(share.charged.gpu_hours)
     length = amounts.span(_time_in(one.window for one in share.outages))
-    times = "1 outage" if count == 1 else f"{count} outages"
+    gaps = "1 metering gap" if count == 1 else f"{count} metering gaps"
     cost = amounts.money(share.charged.cost, currency)
     clusters = sorted({one.cluster for one in share.outages})
     which = f"Cluster {clusters[0]}" if len(clusters) == 1 else f"At least one of the clusters {', '.join(clusters)}"
-    charged = f"{hours} GPU-hours, {cost}, are charged for the outages."
-    return f"{which} was not recorded for {length} ({times}). {charged}"
+    return f"{which}: {gaps}, {length.replace('under', '<')}. {hours} GPU-hours, {cost}, are charged for it."
 
 
 def billed_line(found: Costs) -> str:

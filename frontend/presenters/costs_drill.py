@@ -23,7 +23,7 @@ PARTS = {"cluster": "flavor", "flavor": "offering", "kind": "offering", "namespa
 
 def row_url(row: CostRow, where: Filter, address: CostsAddress, *, sees_all: bool) -> str:
     """Return the address of the parts of a row; empty if it has none, or if no filter can name it. What nobody held
-    leads to the GPUs over time, for those who may see them.
+    leads to the timeline, for those who may see them.
     """
     if url := allocation_url(row):
         return url
@@ -48,7 +48,7 @@ def next_key(keys: Sequence[str], fixed: set[str]) -> str:
 
 
 def _assets_url(row: CostRow) -> str:
-    """Return the address of the GPUs over time, the most idle first, of the flavor and the node that the row names;
+    """Return the address of the timeline, the most idle first, of the flavor and the node that the row names;
     empty for a longer time than that page shows.
     """
     start, end = (moment.astimezone(UTC) for moment in (row.window.start, row.window.end))

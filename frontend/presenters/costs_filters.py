@@ -92,6 +92,19 @@ def mine(where: Filter, address: CostsAddress, username: str) -> tuple[bool, str
         return False, ""
 
 
+def title(where: Filter, username: str, by: str, *, sees_all: bool) -> str:
+    """Return of whom the costs are, and by what: ``Costs of team vision by person``."""
+    values = {
+        part.key: next(iter(part.values)) for part in parts(where) if _is_equality(part) and len(part.values) == 1
+    }
+    if "member" in values:
+        whose = "Your costs" if values["member"] == username else f"Costs of {values['member']}"
+    else:
+        named = [f"{key} {values[key]}" for key in ("allocation", "project", "team", "department") if key in values]
+        whose = f"Costs of {[*named, 'all teams' if sees_all else 'your teams'][0]}"
+    return f"{whose} by {by}" if by else whose
+
+
 def _joined(parts_: tuple[Filter, ...] | list[Filter]) -> str:
     return filter_grammar.text(And(tuple(parts_)) if len(parts_) != 1 else parts_[0])
 

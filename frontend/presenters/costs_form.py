@@ -13,13 +13,15 @@ from frontend.presenters.costs_names import KEYS, key_word
 from portal.core import labels
 from portal.core.errors import Invalid
 from quotas.costs import filter_grammar
-from quotas.costs.calendar import ONE_DAY, Weekday
+from quotas.costs.calendar import ONE_DAY, Weekday, month_of, months_later
 from quotas.costs.columns import ALL, LABEL, label_key
 from quotas.costs.filters import Comparison, Operator
 from quotas.costs.steps import Step
 from quotas.costs.windows import DAY_ALONE
 
 CUSTOM = "custom"
+MONTHS = 12
+"""So many months back can be chosen by name."""
 WINDOWS = {
     "today": "today",
     "yesterday": "yesterday",
@@ -104,18 +106,20 @@ def choices(given: QueryDict) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def fields(address: CostsAddress, given: QueryDict, *, sees_all: bool, default_idle: str) -> dict[str, Any]:
+def fields(
+    address: CostsAddress, given: QueryDict, today: date, *, sees_all: bool, default_idle: str
+) -> dict[str, Any]:
     """Return what the form shows for an address; ``given`` are the reader's own words, should they be wrong."""
     value = address.values
     keys = value["aggregate"].split(",")
     by, then = keys[0], keys[1] if len(keys) > 1 else ""
     window = CUSTOM if given.get("when") == CUSTOM else value["window"]
-    by_options = {**KEYS, **{key: key_word(key) for key in keys}, ALL: "Everything together"}
+    by_options = {**KEYS, **{key: key_word(key) for key in keys}, ALL: "Total"}
     then_options = {"": "–", **{key: word for key, word in by_options.items() if key != ALL}}
     idle = value.get("idle", default_idle)
     idle_view = f"share:{value.get('idle_by', 'cluster')}" if idle == "share" else idle
     return {
-        "when": Choice("when", "When", _windows(value["window"]), window),
+        "when": Choice("when", "When", _windows(value["window"], today), window),
         "by": Choice("by", "By", by_options, by),
         "then": Choice("then", "Then by", then_options, then),
         "idle_view": Choice("idle_view", "Idle cost", ALL_IDLE if sees_all else OWN_IDLE, idle_view),
@@ -134,8 +138,10 @@ def days(start: datetime, end: datetime) -> dict[str, str]:
     return {"first": f"{start:%Y-%m-%d}", "last": f"{end - timedelta.resolution:%Y-%m-%d}"}
 
 
-def _windows(window: str) -> dict[str, str]:
-    known = {CUSTOM: "custom days", **WINDOWS}
+def _windows(window: str, today: date) -> dict[str, str]:
+    months = (months_later(month_of(today), -count) for count in range(2, MONTHS + 1))
+    earlier = {f"{month},{months_later(month, 1)}": f"{month:%B %Y}" for month in months}
+    known = {CUSTOM: "custom days", **WINDOWS, **earlier}
     return known if window in known else {**known, window: window.replace(",", " – ")}
 
 

@@ -6,15 +6,16 @@ from decimal import Decimal
 
 from allocations.requests.cost_forecast import CostForecast
 from frontend import time_zone
-from frontend.presenters.amounts import forecast_range
+from frontend.presenters.amounts import forecast_range, money, number
 from frontend.presenters.costs import PLACES, idle_total, missing
 from quotas.costs.cost_rows import Costs
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure as it is shown; ``exact`` is the same as REST has it, empty if it is none. ``link`` is a word and the
-    address of what makes the figure. ``later`` is the address from which the figure is loaded after the page.
+    """A figure as it is shown; ``exact`` is the same as REST has it, empty if it is none. ``note`` has one line; what
+    does not fit in it is in its title. ``link`` is a word and the address of what makes the figure. ``later`` is the
+    address from which the figure is loaded after the page.
     """
 
     id: str
@@ -39,23 +40,24 @@ def tiles(found: Costs, unit: str, *, changes: str, forecast: str, shows_idle: b
 
 
 def _period(found: Costs, unit: str) -> Tile:
-    figure = missing(found.rows) if found.total is None else f"{Decimal(found.total):.2f} {unit}"
-    note = " ".join(
-        filter(None, [f"{Decimal(found.gpu_hours):.2f} GPU-hours.", parts_of_total(found), unrecorded(found)])
-    )
+    figure = missing(found.rows) if found.total is None else f"{number(Decimal(found.total))} {unit}"
+    hours = f"{number(Decimal(found.gpu_hours))} GPU-hours"
+    note = ". ".join(filter(None, [parts_of_total(found) or hours, unrecorded(found)]))
     return Tile("period", "This period", figure, found.total or "", note)
 
 
 def parts_of_total(found: Costs) -> str:
-    """Return what the total consists of, as a sentence whose amounts add up to it; empty if that is GPUs alone."""
+    """Return what the total consists of, ``4,990.60 GPU + 79.13 fixed``, which adds up to it; empty if that is GPUs
+    alone.
+    """
     if found.total is None:
         return ""
     bills = sum((Decimal(row.adjustment or 0) for row in found.rows), Decimal(0))
     fixed = sum((Decimal(row.shared_cost or 0) for row in found.rows), Decimal(0))
-    parts = [(round(bills, PLACES), "of bills"), (round(fixed, PLACES), "of fixed costs")]
+    parts = [(round(bills, PLACES), "bills"), (round(fixed, PLACES), "fixed")]
     gpus = round(Decimal(found.total), PLACES) - sum(amount for amount, _ in parts)
-    named = [f"{gpus:.2f} of GPUs", *(f"{amount:.2f} {word}" for amount, word in parts if amount)]
-    return f"{' + '.join(named)}." if len(named) > 1 else ""
+    named = [f"{number(gpus)} GPU", *(f"{number(amount)} {word}" for amount, word in parts if amount)]
+    return " + ".join(named) if len(named) > 1 else ""
 
 
 def unrecorded(found: Costs) -> str:
@@ -77,8 +79,9 @@ def _change(found: Costs, unit: str, changes: str) -> Tile:
         return Tile("change", "Change", "not known", "", note)
     change, was = Decimal(found.total) - Decimal(before.total), Decimal(before.total)
     part = f" ({change / was:+.0%})" if was > 0 else ""
-    note = f"{was:.2f} in the period before: {span}."
-    figure = f"{round(Decimal(found.total), PLACES) - round(was, PLACES):+.2f} {unit}{part}"
+    note = f"{number(was)} before: {span}"
+    difference = round(Decimal(found.total), PLACES) - round(was, PLACES)
+    figure = f"{difference:+,.2f} {unit}{part}"
     return Tile("change", "Change", figure, str(change), note, ("Largest changes", changes) if change else None)
 
 
@@ -89,17 +92,17 @@ def forecast_tile(forecast: CostForecast | str) -> Tile:
     amounts, end = forecast.amounts, time_zone.words(forecast.window.end)
     if amounts.total is None or amounts.low is None or amounts.high is None:
         return Tile("forecast", "Forecast", "not known", "", f"{(forecast.unknown or '').removeprefix('unknown: ')}.")
-    note = f"Until {end}. {forecast_range(amounts.low, amounts.total, amounts.high, forecast.currency)}."
+    note = f"{forecast_range(amounts.low, amounts.total, amounts.high, forecast.currency)}. Until {end}."
     if not forecast.is_complete:
         note += " GPU-hours without a price are not included."
-    return Tile("forecast", "Forecast", f"{Decimal(amounts.total):.2f} {forecast.currency}", amounts.total, note)
+    return Tile("forecast", "Forecast", money(Decimal(amounts.total), forecast.currency), amounts.total, note)
 
 
 def _idle(found: Costs, unit: str) -> Tile:
     idle = idle_total(found)
     if idle is None:
         return Tile("idle", "Idle", "not known", "", _why_not_known(found))
-    return Tile("idle", "Idle", f"{idle:.2f} {unit}", str(idle), "Not charged to any team.")
+    return Tile("idle", "Idle", f"{number(idle)} {unit}", str(idle), "Not charged to any team.")
 
 
 def _why_not_known(found: Costs) -> str:
@@ -117,5 +120,5 @@ def _why_not_known(found: Costs) -> str:
 
 def _unpriced(found: Costs) -> Tile:
     hours = Decimal(found.unpriced_gpu_hours)
-    note = "These GPU-hours are not included in any cost." if hours else "Everything used has a price."
-    return Tile("unpriced", "Without a price", f"{hours:.2f} GPU-hours", found.unpriced_gpu_hours, note)
+    note = "Not included in any cost." if hours else "Everything used has a price."
+    return Tile("unpriced", "Without a price", f"{number(hours)} GPU-hours", found.unpriced_gpu_hours, note)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from allocations.limits import services as limit_services
 from allocations.limits.changes import ChangesPreview
-from allocations.limits.matrix import Matrix, MatrixCell, MatrixRow
+from allocations.limits.matrix import Matrix, MatrixCell, MatrixRow, PoolColumn
 from allocations.limits.services import Effect, LimitChange
 from allocations.models import Allocation
 from frontend.limit_cell_form import CellForm, key_of, kind_of
@@ -24,19 +24,31 @@ class Amount:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with its amounts, or with the form in which they are changed. ``over`` is "" if nothing is; ``is_empty``:
-    the holder has no quota of the pool, which is not one of 0, and uses none.
+    """A cell with its amounts, or with the form in which they are changed. ``used``, ``borrowed`` and ``over`` are ""
+    if nothing is. ``quota`` is None if none is set, which is not one of 0.
     """
 
     key: str
     name: str
     anchor: str
-    amounts: tuple[Amount, ...]
+    used: str
+    borrowed: str
     over: str
-    is_empty: bool
+    quota: Quota | None
+    amounts: tuple[Amount, ...]
     form: CellForm | None
-    limit_id: int | None = None
-    """Of an open cell: the quota that can be removed; None if none is set, which is not a quota of 0."""
+    stands_alone: bool
+
+    @property
+    def proposed(self) -> Quota:
+        """Return the limits with which the form opens."""
+        return self.quota or ZERO_QUOTA
+
+    @property
+    def details(self) -> str:
+        """Return all amounts in words: ``Used 3, guaranteed 8, borrowed 0 (no limit), lent 0 (limit 1)``."""
+        parts = (f"{one.label} {one.text}" + (f" ({one.bound})" if one.bound else "") for one in self.amounts)
+        return ", ".join(parts).capitalize()
 
 
 @dataclass(frozen=True)
@@ -49,10 +61,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """A pool. ``sums`` says what is available and allocated, "" to a person who does not see all teams."""
+    """A pool. ``sums`` says how much of what is available is allocated, and ``words`` the same as a sentence; ``sums``
+    is "" to a person who does not see all teams.
+    """
 
     key: str
-    unit: str
+    words: str
     sums: str
     overcommitted: int
 
@@ -73,55 +87,42 @@ def table(matrix: Matrix, forms: Mapping[str, CellForm] | None = None) -> Table:
     resources, so that a use is the larger of two fractions.
     """
     forms = forms or {}
-    columns = tuple(
-        Column(
-            one.pool.key,
-            one.unit,
-            ""
-            if one.available is None
-            else f"{one.available} {one.unit} available, {one.allocated} allocated to teams",
-            max(0, (one.allocated or 0) - one.available) if one.available is not None else 0,
-        )
-        for one in matrix.columns
-    )
-    limits = _limit_ids([(row, each) for row in matrix.rows for each in row.cells if key_of(row, each) in forms])
     rows = tuple(
         Row(
             kind_of(row),
             row.holder.slug,
             row.depth,
-            tuple(_cell(row, each, forms.get(key := key_of(row, each)), limits.get(key)) for each in row.cells),
+            tuple(cell(row, each, forms.get(key_of(row, each))) for each in row.cells),
         )
         for row in matrix.rows
     )
-    return Table(columns, rows, any(len(one.pool.resources) > 1 for one in matrix.columns))
+    is_divisible = any(len(one.pool.resources) > 1 for one in matrix.columns)
+    return Table(tuple(_column(one) for one in matrix.columns), rows, is_divisible)
+
+
+def _column(one: PoolColumn) -> Column:
+    if one.available is None:
+        return Column(one.pool.key, f"in {one.unit}", "", 0)
+    allocated = one.allocated or 0
+    words = f"{one.available} {one.unit} available, {allocated} allocated to teams"
+    return Column(one.pool.key, words, f"{allocated} of {one.available}", max(0, allocated - one.available))
 
 
 def cell(row: MatrixRow, found: MatrixCell, form: CellForm | None = None) -> Cell:
-    """Return one cell; one query if it is open."""
     key = key_of(row, found)
-    return _cell(row, found, form, _limit_ids([(row, found)] if form else []).get(key))
-
-
-def _cell(row: MatrixRow, found: MatrixCell, form: CellForm | None, limit_id: int | None) -> Cell:
-    key = key_of(row, found)
+    used, borrowed, over = (limit_services.text(one) if one else "" for one in (found.used, found.borrowed, found.over))
     return Cell(
         key,
         f"{kind_of(row)} {row.holder.slug} for {found.pool.key}",
         f"cell-{key.replace(':', '-').replace('/', '-')}",
+        used,
+        borrowed,
+        over,
+        found.quota,
         tuple(_amounts(row, found)),
-        limit_services.text(found.over) if found.over else "",
-        found.quota is None and not (found.used or found.lent),
         form,
-        limit_id,
+        row.stands_alone,
     )
-
-
-def _limit_ids(opened: Sequence[tuple[MatrixRow, MatrixCell]]) -> dict[str, int]:
-    """Return the limits of the open cells that have one, by the key of their cell; one query, none without a cell."""
-    rows = [LimitChange(row.holder, each.pool, ZERO_QUOTA).row() for row, each in opened]
-    known = zip(opened, limit_services.current(rows), strict=True)
-    return {key_of(*cell): limit.pk for cell, limit in known if limit is not None}
 
 
 def _amounts(row: MatrixRow, found: MatrixCell) -> list[Amount]:
@@ -152,16 +153,18 @@ def change_lines(changes: Sequence[LimitChange], preview: ChangesPreview) -> lis
     lines = []
     for change, effect in zip(changes, preview.effects, strict=True):
         row = change.row()
-        amounts = _differences(effect.before, effect.after, change.holder)
+        amounts = _differences(effect.before, change.quota, change.holder)
         lines.append(ChangeLine(f"{row.holder_kind} {row.holder}", row.scope, tuple(amounts), effect))
     return lines
 
 
-def _differences(before: Quota | None, after: Quota, holder: object) -> list[Amount]:
+def _differences(before: Quota | None, after: Quota | None, holder: object) -> list[Amount]:
+    known = before or ZERO_QUOTA
+    if after is None:
+        return [Amount("Guaranteed", f"{known.nominal} → none")]
     labels = {"nominal": "Guaranteed"}
     if isinstance(holder, Department | Team):
         labels |= {"borrowing": "Borrowing limit", "lending": "Lending limit"}
-    known = before or ZERO_QUOTA
     return [
         Amount(label, f"{_or_unlimited(getattr(known, name)) if before else 'none'} → {_or_unlimited(amount)}")
         for name, label in labels.items()

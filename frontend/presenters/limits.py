@@ -67,16 +67,19 @@ class Competitor:
     kind: str
     holder: str
     policy: Policy
+    url: str
 
 
 def competing(holders: Iterable[Department | Team], policies: Mapping[str, Policy]) -> list[Competitor]:
+    kinds = [("team" if isinstance(holder, Team) else "department", holder) for holder in holders]
     return [
         Competitor(
-            "team" if isinstance(holder, Team) else "department",
+            kind,
             holder.slug,
             policies.get(name_of(holder), DEFAULT_POLICY),
+            reverse(f"{kind}-policy", args=[holder.slug]),
         )
-        for holder in holders
+        for kind, holder in kinds
     ]
 
 
@@ -86,6 +89,11 @@ class LoanLine:
     borrower: str
     lender: str
     amount: str
+
+    @property
+    def unit_hours(self) -> str:
+        """Return what a unit of the pool is for an hour."""
+        return "GPU-hours" if self.pool.endswith(("/slices", "/gpu")) else "slice-hours"
 
 
 def loans(found: Iterable[Loan]) -> list[LoanLine]:

@@ -1,22 +1,12 @@
-"""Template tags of the pages of costs: their navigation, and what of their history is simulated."""
+"""The template tag that tells what of a history is simulated."""
 
 from datetime import datetime
-from typing import Any
 
 from django import template
-from django.template import RequestContext
 
-from frontend.presenters import costs_sections
 from frontend.presenters.simulated_history import simulated_line
 
 register = template.Library()
-
-
-@register.inclusion_tag("frontend/cost_sections.html", takes_context=True)
-def cost_sections(context: RequestContext) -> dict[str, Any]:
-    """Show the sections of costs that the reader may see."""
-    request = context["request"]
-    return {"sections": costs_sections.sections(request.user, request.path)}
 
 
 @register.inclusion_tag("frontend/_simulated.html")

@@ -11,7 +11,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import navigation, time_zone
+from frontend import time_zone
 from frontend.presenters import amounts
 from frontend.presenters.phases import PhaseBadge
 from portal.core import clock
@@ -47,12 +47,6 @@ def options(values: Iterable[tuple[str, str]], chosen: str) -> SafeString:
     marks = {True: mark_safe(" selected"), False: ""}
     rows = ((value, marks[value == chosen], words) for value, words in values)
     return format_html_join("\n", '<option value="{}"{}>{}</option>', rows)
-
-
-@register.filter
-def menu(user: object) -> list[tuple[str, str]]:
-    """Return the addresses in the menu of platform staff, by name and word."""
-    return list(navigation.menu(user).items())
 
 
 @register.simple_tag

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from frontend.banners import Banner, Source
 from frontend.base_form import Form
 from frontend.forms import MINUTE
+from frontend.menu import ADMIN, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.views.tenants import form_page
@@ -109,5 +110,5 @@ urlpatterns = [
     path("announcements/<int:announcement_id>/remove", remove, name="remove-announcement"),
 ]
 DOCS = "operate/troubleshoot"
-MENU = {"announcements": "Announcements"}
+MENU = {"announcements": Item(ADMIN, 80, "Announcements")}
 BANNERS = [Source(services.shown_part, _banners)]

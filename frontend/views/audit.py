@@ -8,6 +8,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.audit import lines
 from portal.core.errors import Invalid
@@ -26,6 +27,7 @@ def audit(request: PageRequest) -> HttpResponse:
     """List entries, newest first, with the filters of the address; `older` is the entry after which the page begins."""
     given = {name: request.GET.get(name, "").strip().replace("\x00", "") for name in FIELDS}
     context: dict[str, object] = {"given": given, "is_filtered": any(given.values()), "lines": [], "problem": None}
+    context["named"] = [(name, name.capitalize(), given[name]) for name in NAMED]
     try:
         search, export = _search(given)
         rows = audit_log.matching(request.user, search)
@@ -72,4 +74,4 @@ urlpatterns = [
     path("audit", audit, name="audit"),
 ]
 DOCS = "operate/audit"
-MENU = {"audit": "Audit log"}
+MENU = {"audit": Item(ADMIN, 30, "Audit log")}

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from frontend.menu import COSTS, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import prices as shown
@@ -96,3 +97,4 @@ urlpatterns = [
     path("bills/fixed-costs/set", set_fixed_cost, name="set-fixed-cost"),
 ]
 DOCS = "operate/prices"
+MENU = {"bills": Item(COSTS, 40, "Bills")}

@@ -1,4 +1,4 @@
-"""GPUs over time: what each was, by flavor and node, and what lay idle."""
+"""Timeline: what each was, by flavor and node, and what lay idle."""
 
 from datetime import datetime
 from urllib.parse import urlencode
@@ -8,10 +8,12 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.menu import USAGE, Item
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import asset_links, costs_sections, flavor_steps, fleet_hours, strip_axis, strips
+from frontend.presenters import asset_links, flavor_steps, fleet_hours, strip_axis, strips
 from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
+from frontend.views.costs_fleet import refuse_others_than_staff
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import asset_strips, filters, selectors, steps
@@ -23,8 +25,8 @@ from quotas.costs.steps import Step
 from quotas.metering.hours import DAY
 
 PAGE_SIZE = 25
-HOURLY_DAYS = 7
-"""Up to so many days the strips of flavors have a step an hour, above a day."""
+STEP_HOURS = ((2, 1), (7, 4))
+"""Up to so many days the strips of flavors have a step of so many hours, above of a day."""
 WINDOWS = {
     "24h": "last 24 hours",
     "7d": "last 7 days",
@@ -43,7 +45,7 @@ def cost_assets(request: PageRequest) -> HttpResponse:
     """Show flavors and a page of nodes with their GPUs, for operators and auditors. The address takes any window of
     REST.
     """
-    costs_sections.refuse_others_than_staff(request.user)
+    refuse_others_than_staff(request.user)
     given = {
         name: request.GET.get(name, "").translate(LEFT_OUT).strip() for name in ("window", "flavor", "node", "sort")
     }
@@ -64,8 +66,7 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
     if given["sort"] not in SORTS:
         raise Invalid({"sort": [f"Use one of {', '.join(SORTS)}."]})
     where, currency = _filter(given), selectors.currency()
-    step = Step.HOUR if window.end - window.start <= HOURLY_DAYS * DAY else Step.DAY
-    flavors = asset_strips.of_flavors(request.user, steps.edges(window, step, calendar), where, now)
+    flavors = asset_strips.of_flavors(request.user, _edges(window, calendar), where, now)
     keys, is_sorted = _sorted(request, given, window, where, now)
     number = min(_page(request.GET.get("page", "")), max(1, -(-len(keys) // PAGE_SIZE)))
     shown = keys[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
@@ -94,6 +95,15 @@ def _found(request: PageRequest, given: dict[str, str], now: datetime) -> dict[s
         "is_filtered": bool(given["flavor"] or given["node"]),
         "curl": curl(f"{REST}/assets?{urlencode({name: value for name, value in rest.items() if value})}"),
     }
+
+
+def _edges(window: Window, calendar: Calendar) -> list[datetime]:
+    """Return the edges of the steps of flavors; every midnight is one."""
+    days = steps.edges(window, Step.DAY, calendar)
+    for most, hours in STEP_HOURS:
+        if window.end - window.start <= most * DAY:
+            return sorted({*days, *steps.edges(window, Step.HOUR, calendar)[::hours]})
+    return list(days)
 
 
 def _sorted(
@@ -132,3 +142,4 @@ urlpatterns = [
     path("costs/assets", cost_assets, name="cost-assets"),
 ]
 DOCS = "how-to/costs"
+MENU = {"cost-assets": Item(USAGE, 10, "Timeline")}

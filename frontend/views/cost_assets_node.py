@@ -11,11 +11,12 @@ from django.views.decorators.http import require_safe
 from allocations.capacity import fleet_nodes
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import asset_links, costs_sections, fleet_hours, gpu_intervals, strip_axis, strips
+from frontend.presenters import asset_links, fleet_hours, gpu_intervals, strip_axis, strips
 from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_filters import narrowed
 from frontend.presenters.costs_form import with_chosen
 from frontend.views.cost_assets import LEFT_OUT, WINDOWS
+from frontend.views.costs_fleet import refuse_others_than_staff
 from portal.core import clock
 from portal.core.errors import Invalid
 from quotas.costs import asset_strips, selectors
@@ -31,7 +32,7 @@ PAGE_ROWS = 100
 @page
 def node(request: PageRequest, cluster: str, name: str) -> HttpResponse:
     """Show the GPUs of a node, or one of them, for operators and auditors. The address takes any window of REST."""
-    costs_sections.refuse_others_than_staff(request.user)
+    refuse_others_than_staff(request.user)
     given = {"window": request.GET.get("window") or "7d", "gpu": request.GET.get("gpu", "").translate(LEFT_OUT).strip()}
     calendar, now = Calendar(timezone.get_current_timezone()), clock.now()
     context: dict[str, object] = {

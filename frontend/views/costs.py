@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from allocations.requests import selectors
+from frontend.menu import COSTS, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import costs as shown
 from frontend.presenters import (
@@ -44,8 +45,8 @@ from quotas.costs.holder_costs import of_holder
 from quotas.costs.questions import HIDDEN, Metric, Question, asked_by
 from quotas.costs.steps import Step
 
-PAGE_ROWS = 100
-MAX_TREND_ROWS = 200
+PAGE_ROWS = 50
+MAX_TREND_ROWS = 40
 """Of more rows, those with the highest cost have a series and a trend each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
 
@@ -123,20 +124,28 @@ def _view(user: User, address: CostsAddress) -> View:
 def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[str, Any]:
     user, question, found, now = request.user, view.question, view.found, clock.now()
     where, window, calendar = question.where, question.window, question.calendar
-    names = holder_names(user, found.rows)
-    texts = {row.name: names.text(row) for row in [*found.rows, *view.by_step]}
-    rows = shown.ordered(found, texts, address.values.get("sort", ""))
+    order, page_number = address.values.get("sort", ""), address.values.get("page")
+    by_amount = None if order == "name" else shown.ordered(found, {}, order)
+    listed = found.rows if by_amount is None else Paginator(by_amount, PAGE_ROWS).get_page(page_number).object_list
+    named = {row.name: row for row in [*listed, *found.rows[:MAX_TREND_ROWS]]}.values()
+    names = holder_names(user, named)
+    texts = {row.name: names.text(row) for row in named}
+    rows = shown.ordered(found, texts, order) if by_amount is None else by_amount
     unit = found.currency + RATES[question.metric]
     starts = costs_chart.step_starts(window, view.step, calendar, now)
     table = shown.table(
         replace(found, rows=rows),
         texts,
-        {row.name: costs_drill.row_url(row, where, address, sees_all=question.sees_all) for row in rows},
+        {row.name: costs_drill.row_url(row, where, address, sees_all=question.sees_all) for row in listed},
         costs_chart.trends(view.by_step, starts),
     )
     shows_idle = question.idle_view != HIDDEN
     is_mine, mine = costs_filters.mine(where, address, user.username)
-    return _form(request, address) | {
+    form = _form(request, address)
+    return form | {
+        "title": costs_filters.title(
+            where, user.username, "" if question.keys == (ALL,) else form["by"], sees_all=question.sees_all
+        ),
         "table": table,
         **_pages(table.lines, address),
         "tiles": costs_tiles.tiles(
@@ -173,14 +182,21 @@ def _context(request: PageRequest, address: CostsAddress, view: View) -> dict[st
 def _form(request: PageRequest, address: CostsAddress) -> dict[str, Any]:
     """Return what the page shows of its question, whether or not it can be answered."""
     sees_all = access.sees_all(request.user)
-    fields = costs_form.fields(address, request.GET, sees_all=sees_all, default_idle="separate" if sees_all else "hide")
+    fields = costs_form.fields(
+        address,
+        request.GET,
+        timezone.localdate(clock.now()),
+        sees_all=sees_all,
+        default_idle="separate" if sees_all else "hide",
+    )
     keys = address.values["aggregate"].split(",")
     saved, has_more_saved = costs_saved.saved_links(request.user)
     return {
         "address": {**dict.fromkeys((*QUESTION, *OWN), ""), **address.values},
         "fields": fields,
         "zones": costs_form.ZONES,
-        "by": " and ".join(_lower(key_word(key)) if key != ALL else "everything" for key in keys),
+        "by": " and ".join(_lower(key_word(key)) for key in keys if key != ALL),
+        "title": "Costs",
         "sees_all": sees_all,
         "days": {"first": "", "last": ""},
         "query": address.saved(),
@@ -218,3 +234,4 @@ urlpatterns = [
     path("costs/allocations/<uuid:id_>", allocation, name="costs-allocation"),
 ]
 DOCS = "how-to/costs"
+MENU = {"costs": Item(COSTS, 10, "Costs", is_for_all=True)}

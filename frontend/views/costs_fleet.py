@@ -9,12 +9,15 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.menu import USAGE, Item
 from frontend.pages import PageRequest, page, show
-from frontend.presenters import costs_sections, fleet_hours
+from frontend.presenters import fleet_hours
 from frontend.presenters.costs_address import REST, curl
 from frontend.presenters.costs_form import with_chosen
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Forbidden, Invalid
+from portal.tenants import access
+from portal.tenants.access import Person
 from quotas.costs import steps, windows
 from quotas.costs.calendar import Calendar
 from quotas.costs.rating import Window
@@ -39,7 +42,7 @@ WINDOWS = {
 @page
 def fleet(request: PageRequest) -> HttpResponse:
     """Show the fleet's GPU-hours, for operators and auditors. The address takes any window of REST."""
-    costs_sections.refuse_others_than_staff(request.user)
+    refuse_others_than_staff(request.user)
     window, now, calendar = request.GET.get("window") or "7d", clock.now(), Calendar(timezone.get_current_timezone())
     context: dict[str, object] = {
         "window": window,
@@ -67,6 +70,16 @@ def fleet(request: PageRequest) -> HttpResponse:
     return show(request, "frontend/costs_fleet.html", context)
 
 
+def refuse_others_than_staff(user: Person) -> None:
+    """Raise Forbidden unless the person sees the whole fleet."""
+    if not access.sees_all(user):
+        raise Forbidden(
+            "auditor",
+            detail="This page shows the use of all teams. Operators and auditors can see it.",
+            hint="The costs of your teams are on the page Costs.",
+        )
+
+
 def _days(start: datetime, end: datetime, calendar: Calendar) -> Sequence[datetime]:
     """Return the bounds of the time and the midnights between them; none of a time that has not begun."""
     return steps.edges(Window(start, end), Step.DAY, calendar) if start < end else ()
@@ -76,3 +89,4 @@ urlpatterns = [
     path("costs/fleet", fleet, name="costs-fleet"),
 ]
 DOCS = "concepts/capacity"
+MENU = {"costs-fleet": Item(USAGE, 20, "Capacity")}

@@ -1,15 +1,21 @@
 """Flavors with their nodes, for operators and auditors."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.db.models import BooleanField, Count, F, Func, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.urls import path
-from django.views.decorators.http import require_http_methods, require_safe
+from django.urls import path, reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from frontend.admin_forms import FlavorForm
+from frontend.menu import ADMIN, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import flavors as shown
+from frontend.tables import sorting
+from frontend.views.tenants import form_page
 from portal.core.errors import NotVisible
 from portal.core.quotation import named
 from portal.tenants import access
@@ -39,10 +45,14 @@ def flavors(request: PageRequest) -> HttpResponse:
         ready_count=Count("nodes", filter=PRESENT & Q(nodes__ready=True) & HAS_UNITS),
         problem_count=Count("nodes", filter=PRESENT & ~Q(nodes__problem="")),
     )
-    others = Node.objects.select_related("cluster").filter(flavor=None, present=True).order_by("name", "pk")
+    others = Node.objects.select_related("cluster").filter(flavor=None, present=True)
+    order, of_nodes = sorting(request, shown.FLAVORS), sorting(request, shown.NODES, parameter="nodes")
     context = {
-        "lines": [shown.line(row) for row in counted.order_by("name")],
-        "others": paged(request, others, "page", PAGE_SIZE),
+        "sorting": order,
+        "lines": order.rows(shown.line(row) for row in counted.order_by("name")),
+        "sorting_nodes": of_nodes,
+        "others": paged(request, of_nodes.query(others, "name", "pk"), "page", PAGE_SIZE),
+        "may_manage": access.can(request.user, services.ACTION, None),
     }
     return show(request, "frontend/flavors.html", context)
 
@@ -52,15 +62,17 @@ def flavors(request: PageRequest) -> HttpResponse:
 def flavor(request: PageRequest, name: str) -> HttpResponse:
     """Show one flavor with its nodes, those with a problem first."""
     row = _named(request, name)
-    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem="")).order_by("-has_problem", "name", "pk")
+    order = sorting(request, shown.NODES)
+    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem=""))
     context = {
         "row": row,
         "state": shown.state(row),
         "gpu_memory": quantities.memory_text(row.whole_gpu_mib) if row.whole_gpu_mib else "",
         "is_listed": bool(tables_of(row.product)),
-        "may_unaccept": row.accepted and access.can(request.user, "catalog.manage", None),
+        "may_manage": access.can(request.user, services.ACTION, None),
         "offerings": row.offerings.order_by("key"),
-        "nodes": paged(request, nodes, "page", PAGE_SIZE),
+        "sorting": order,
+        "nodes": paged(request, order.query(nodes, "-has_problem", "name", "pk"), "page", PAGE_SIZE),
     }
     return show(request, "frontend/flavor.html", context)
 
@@ -78,6 +90,43 @@ def unaccept(request: PageRequest, name: str) -> HttpResponse:
     return show(request, "frontend/unaccept.html", {"row": row, "uses": uses}, partial="question")
 
 
+@require_POST
+@page
+def accept(request: PageRequest, name: str) -> HttpResponse:
+    row = services.accept_flavor(request.user, _named(request, name))
+    messages.success(request, f"{row.name} is offered now. Next, set its price and quotas.")
+    return redirect("flavor", row.name)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def configure(request: PageRequest, name: str) -> HttpResponse:
+    """Change what operators decide about a flavor."""
+    row = _named(request, name)
+    access.require(request.user, services.ACTION, None)
+    form = FlavorForm(row, request.POST or None)
+
+    def save(values: dict[str, Any]) -> str:
+        fresh = Flavor.objects.get(pk=row.pk)  # a valid form has changed its own
+        return f"Flavor {services.configure_flavor(request.user, fresh, form.changes()).name} saved."
+
+    words = {"title": f"Flavor {name}", "button": "Save", "back": reverse("flavors")}
+    return form_page(request, form, save, words)
+
+
+@require_POST
+@page
+def hide_offering(request: PageRequest, name: str) -> HttpResponse:
+    """Hide an offering of the flavor, or show it again."""
+    row = _named(request, name).offerings.filter(key=request.POST.get("offering", "").replace("\x00", "")).first()
+    if row is None:
+        raise NotVisible("The offering")
+    hidden = "hide" in request.GET
+    services.hide_offering(request.user, row, hidden=hidden)
+    messages.success(request, f"{row.key} is {'hidden' if hidden else 'shown again'}.")
+    return redirect("flavor", name)
+
+
 def _named(request: PageRequest, name: str) -> Flavor:
     rows = access.for_platform(request.user, Flavor.objects.select_related("cluster"))
     row = None if "\x00" in name else rows.filter(name=name).first()
@@ -89,6 +138,10 @@ def _named(request: PageRequest, name: str) -> Flavor:
 urlpatterns = [
     path("flavors", flavors, name="flavors"),
     path("flavors/<str:name>", flavor, name="flavor"),
+    path("flavors/<str:name>/accept", accept, name="accept-flavor"),
+    path("flavors/<str:name>/offerings", hide_offering, name="hide-offering"),
+    path("flavors/<str:name>/edit", configure, name="configure-flavor"),
     path("flavors/<str:name>/unaccept", unaccept, name="unaccept-flavor"),
 ]
 DOCS = "how-to/offer-gpus"
+MENU = {"flavors": Item(ADMIN, 40, "Flavors")}

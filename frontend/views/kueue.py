@@ -5,6 +5,7 @@ from django.urls import path
 from django.views.decorators.http import require_safe
 
 from allocations.queues import kueue_state
+from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 
 
@@ -20,4 +21,4 @@ urlpatterns = [
     path("kueue", kueue, name="kueue"),
 ]
 DOCS = "concepts/lending"
-MENU = {"kueue": "Kueue"}
+MENU = {"kueue": Item(ADMIN, 60, "Kueue")}

@@ -14,7 +14,7 @@ from allocations.limits import changes as limit_changes
 from allocations.limits.matrix import Matrix, MatrixCell, MatrixRow, matrix_to_change
 from allocations.limits.services import LimitChange
 from frontend import form_idempotency
-from frontend.limit_cell_form import CellForm, key_of
+from frontend.limit_cell_form import AmountsForm, CellForm, key_of
 from frontend.matrix_part import matrix_part, matrix_query
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import limit_matrix as shown
@@ -33,8 +33,6 @@ def change(request: PageRequest) -> HttpResponse:
     usage = QuotaUsage()
     matrix = matrix_to_change(request.user, usage)
     cells = {key_of(row, cell): (row, cell) for row in matrix.rows for cell in row.cells}
-    if request.htmx:
-        return _cell(request, cells)
     context: dict[str, Any] = {"key": form_idempotency.valid_key(request.POST.get("key", ""))}
     forms = _open(request, cells)
     if request.method == "POST" and not {"edit", "close"} & request.POST.keys():
@@ -50,23 +48,10 @@ def change(request: PageRequest) -> HttpResponse:
         "part_query": matrix_query(request),
         "team_slugs": shown.team_slugs(matrix),
         "may_set": True,
+        "empty_cell": AmountsForm(prefix="KEY"),
         "invalid": [(shown.cell(*cells[name]), form) for name, form in invalid],
     }
     return show(request, "frontend/limit_changes.html", context, status=400 if invalid else 200)
-
-
-def _cell(request: PageRequest, cells: Cells) -> HttpResponse:
-    """Return one cell alone: open, or closed again."""
-    key = request.GET.get("edit", "")
-    row, cell = _found(cells, key or request.GET.get("close", ""))
-    form = CellForm(row, cell, has_focus=True) if key else None
-    context = {
-        "cell": shown.cell(row, cell, form),
-        "part_query": matrix_query(request),
-        "may_set": True,
-        "is_fragment": True,
-    }
-    return show(request, "frontend/limit_cell.html", context)
 
 
 def _open(request: PageRequest, cells: Cells) -> dict[str, CellForm]:
@@ -125,7 +110,8 @@ def _apply(request: PageRequest, changes: Sequence[LimitChange], token: str, key
     def act() -> str:
         rows = limit_changes.apply(request.user, changes, token)
         if len(rows) == 1:
-            return f"Limit of {rows[0].holder} for {rows[0].scope} is now {rows[0].nominal}."
+            now = f"is now {rows[0].nominal}" if changes[0].quota else "removed"
+            return f"Limit of {rows[0].holder} for {rows[0].scope} {now}."
         return f"{len(rows)} limits changed."
 
     messages.success(request, form_idempotency.act_once(request.user, f"POST {request.path}", key, token, act))

@@ -13,6 +13,7 @@ from allocations.limits import services as limit_services
 from allocations.limits.matrix import matrix as limit_matrix
 from allocations.queues import lending
 from frontend import form_idempotency
+from frontend.limit_cell_form import AmountsForm
 from frontend.limit_form import LimitForm
 from frontend.matrix_part import matrix_part, matrix_query
 from frontend.pages import PageRequest, page, show
@@ -49,6 +50,7 @@ def index(request: PageRequest) -> HttpResponse:
         "part_query": matrix_query(request),
         "team_slugs": team_slugs(whole),
         "key": form_idempotency.new_key(),
+        "empty_cell": AmountsForm(prefix="KEY"),
         "sums_shares": shown.sums_shares(rows, is_divisible=matrix.is_divisible),
         "counted": shown.counted(rows, access.permissions_of(user)),
         "competing": shown.competing(holders, policies()),

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from allocations.queues import jobs
 from allocations.requests import cost_forecast, details, selectors
 from allocations.requests.costs_at_end import costs_at_end
+from frontend.menu import COSTS, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import my_cost as shown
 from frontend.presenters.allocations import cards
@@ -50,7 +51,7 @@ def mine(request: PageRequest) -> HttpResponse:
     found = cards(rows, details.by_id(rows), {}, access.permissions_of(request.user), now)
     at_end = costs_at_end(visible_intervals(request.user, [row.pk for row in rows], now), now)
     context = {
-        "title": "My cost",
+        "title": "My costs",
         "month": _month(_of_month(request, {"member": request.user.username}, now)),
         "running": shown.running(found, at_end),
         "more_url": _costs_url({"window": MONTH, "aggregate": "allocation"}, {"member": request.user.username}),
@@ -194,3 +195,4 @@ urlpatterns = [
     path("jobs/<uuid:uid>/costs", job, name="job-cost"),
 ]
 DOCS = "how-to/costs"
+MENU = {"my-cost": Item(COSTS, 20, "My costs", is_for_all=True)}

@@ -5,6 +5,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.menu import COSTS, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.balance import balance
@@ -57,3 +58,4 @@ urlpatterns = [
     path("costs/proof", proof, name="proof"),
 ]
 DOCS = "concepts/capacity"
+MENU = {"proof": Item(COSTS, 50, "Reconciliation")}

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from allocations.queues import jobs
 from allocations.requests import selectors
+from frontend.menu import USAGE, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import savings as presenter
 from frontend.presenters.costs_address import REST, curl
@@ -74,3 +75,4 @@ urlpatterns = [
     path("costs/savings", savings, name="savings"),
 ]
 DOCS = "how-to/savings"
+MENU = {"savings": Item(USAGE, 30, "Waste", is_for_all=True)}

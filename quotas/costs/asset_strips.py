@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -165,12 +166,15 @@ def of_flavors(user: Person, edges: Sequence[datetime], where: Filter, now: date
 def _by_flavor(
     costs: FleetCosts, edges: Sequence[datetime], now: datetime
 ) -> dict[FlavorKey, tuple[dict[Category, RatedUsage], list[StripPart]]]:
-    sums: dict[FlavorKey, dict[Category, RatedUsage]] = defaultdict(lambda: defaultdict(RatedUsage))
+    priced: dict[tuple[FlavorKey, Category, Decimal | None], Fraction] = defaultdict(Fraction)
     hours: dict[FlavorKey, dict[tuple[int, Category], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for one in costs.parts:
         key = FlavorKey(one.cluster, one.flavor)
-        sums[key][one.category] += fleet_costs.usage(one)
+        priced[key, one.category, one.price] += one.gpu_hours
         hours[key][one.step, one.category] += one.gpu_hours
+    sums: dict[FlavorKey, dict[Category, RatedUsage]] = defaultdict(lambda: defaultdict(RatedUsage))
+    for (key, category, price), amount in priced.items():
+        sums[key][category] += rated(amount, None if price is None else Fraction(price))
     return {
         key: (
             of_flavor,

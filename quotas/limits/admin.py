@@ -1,18 +1,10 @@
-"""Django admin pages of limits, read-only, and of queue policies, which have no other page to change them."""
-
-from typing import Any
+"""Django admin pages of limits and queue policies, read-only."""
 
 from django.contrib import admin
-from django.core.exceptions import ValidationError
-from django.forms import ModelForm
-from django.http import HttpRequest
 from django.urls import reverse
 
 from portal.core.admin import ReadOnlyAdmin
-from portal.core.errors import Invalid
-from quotas.limits import services
 from quotas.limits.models import Limit, LimitUse, QueuePolicy, QuotaChange, WeightChange
-from quotas.limits.projection import DEFAULT_POLICY, Policy
 
 
 @admin.register(Limit)
@@ -32,41 +24,13 @@ class LimitUseAdmin(ReadOnlyAdmin):
     list_select_related = ("limit",)
 
 
-class QueuePolicyForm(ModelForm):
-    """Validates like the service, and refuses to add what applies without a policy."""
-
-    def clean(self) -> dict[str, Any]:
-        values: dict[str, Any] = super().clean() or {}
-        holder = values.get("team") or values.get("department") or self.instance.team or self.instance.department
-        if self.errors or holder is None:
-            return values
-        policy = Policy(values["weight"], values["reclaim"], values["within"])
-        try:
-            services.check_policy(holder, policy)
-        except Invalid as problem:
-            raise ValidationError(problem.errors) from problem
-        if self.instance.pk is None and policy == DEFAULT_POLICY:
-            raise ValidationError("These are the defaults, which apply without a policy.")
-        return values
-
-
 @admin.register(QueuePolicy)
-class QueuePolicyAdmin(admin.ModelAdmin):
-    form = QueuePolicyForm
+class QueuePolicyAdmin(ReadOnlyAdmin):
     list_display = ("department", "team", "weight", "reclaim", "within")
     list_select_related = ("department", "team")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return ("department", "team") if obj else ()
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-    def save_model(self, request: HttpRequest, obj: QueuePolicy, form: ModelForm, change: bool) -> None:
-        holder = obj.team or obj.department
-        if holder is not None:
-            policy = Policy(obj.weight, obj.reclaim, obj.within)
-            obj.pk = services.set_policy(request.user, holder, vars(policy)).pk
+    def view_on_site(self, obj: QueuePolicy) -> str:
+        return reverse("limits")
 
 
 @admin.register(QuotaChange)

@@ -74,12 +74,15 @@ class QuotaSnapshot:
         """Return the quotas of the pool, in its units."""
         return {name: self.quota(name, pool) for name in self.parents}
 
-    def with_limit(self, row: Limit) -> "QuotaSnapshot":
-        """Return the snapshot as it would be with this limit, which need not be saved."""
+    def with_limit(self, row: Limit, *, is_removed: bool = False) -> "QuotaSnapshot":
+        """Return the snapshot as it would be with this limit, which need not be saved; or without it."""
         if row.pool is None:
             return self
-        changed = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending)}
-        return replace(self, quotas={**self.quotas, **changed})
+        quotas = dict(self.quotas)
+        quotas.pop(key := (_name(row), row.pool.key), None)
+        if not is_removed:
+            quotas[key] = Quota(row.nominal, row.borrowing, row.lending)
+        return replace(self, quotas=quotas)
 
     def tree(self, pool: str, amount: int, usage: Mapping[str, int]) -> Tree:
         """Return the tree of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""

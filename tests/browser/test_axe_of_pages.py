@@ -7,7 +7,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from allocations.domain.phases import Phase
-from frontend import navigation
+from frontend import menu
 from portal.audit.entries import audit
 from portal.tenants.models import Project, User
 from tests.support import axe, demo_fleet
@@ -76,7 +76,7 @@ def test_axe_finds_nothing_on_the_pages_of_an_operator(open_page, addresses, sch
         "/limits/changes?edit=team:vision:l40s/gpu",
         "/limits/changes?copy_from=vision&copy_to=language",
     ]
-    paths += [reverse(name) for name in navigation.menu(operator)]
+    paths += [reverse(name) for name in menu.items(operator)]
     paths += ["/tenants/teams/new", "/tenants/teams/vision/edit", "/projects/vision-train"]
     paths += ["/projects/vision-train/move", "/projects/vision-train/archive", "/projects/vision-train/guard"]
     paths += ["/flavors", "/flavors/h100", "/people", "/teams/vision"]

@@ -93,6 +93,14 @@ def signed_in(page: Page, username: str, url: str) -> Page:
     return page
 
 
+def apply(hand: Mouse, way: str) -> None:
+    """Press the button that applies what was chosen, which a script does else."""
+    if way == "no scripts":
+        hand.press(hand.page.get_by_role("button", name="Show", exact=True))
+    elif way == "keyboard":
+        hand.page.keyboard.press("Enter")
+
+
 def of_rest(page: Page, username: str) -> dict[str, Any]:
     """Return what REST answers to the request that the page shows, with all rows."""
     command = str(page.locator("main pre").text_content())
@@ -155,7 +163,7 @@ def test_an_engineer_sees_what_the_last_month_cost_and_why(begin: Begin, way: st
     expect(page.get_by_role("row", name="notebook")).to_contain_text("EUR")
     hand.press(page.get_by_role("link", name=re.compile("^My .+ in costs$")))
     hand.choose(page.get_by_label("When"), "last month")
-    hand.press(page.get_by_role("button", name="Show", exact=True))
+    apply(hand, way)
     expect(page.get_by_label("Filters")).to_contain_text("Person is language-member")
     check_numbers(page, "language-member")
     hand.press(page.locator("table.ranked tbody th a").first)
@@ -206,46 +214,50 @@ def test_an_auditor_reads_a_bill_the_proof_and_a_month_that_is_equal_as_csv(begi
     hand = begin("auditor")
     page = hand.page
     hand.press(page.get_by_role("link", name="Costs", exact=True).first)
-    hand.press(page.get_by_role("link", name="Bills and fixed costs"))
+    hand.press(page.get_by_role("link", name="Bills"))
     bill = page.get_by_role("row", name=f"invoice for finance, {way}")
     expect(bill).to_contain_text(f"{billed:%Y-%m}")
     expect(bill).to_contain_text("8000.00 EUR")
     expect(bill).to_contain_text("current")
     expect(page.get_by_role("link", name=re.compile("^Enter"))).to_have_count(0)
 
-    hand.press(page.get_by_role("link", name="Proof of the ledger"))
+    hand.press(page.get_by_role("link", name="Reconciliation"))
     expect(page.get_by_text("Balanced since")).to_be_visible()
     expect(page.locator("table.proof tbody tr").first).to_contain_text("balanced")
     expect(page.get_by_role("heading", name="Failing rows")).to_have_count(0)
 
-    hand.press(page.get_by_role("navigation", name="Pages of costs").get_by_role("link", name="Costs", exact=True))
+    hand.press(
+        page.get_by_role("navigation", name="Pages of this section").get_by_role("link", name="Costs", exact=True)
+    )
     hand.choose(page.get_by_label("When"), "last month")
+    if way != "no scripts":
+        apply(hand, way)
+        page.wait_for_url("**window=lastmonth**")
     hand.choose(page.get_by_label("By", exact=True), "Project")
-    hand.press(page.get_by_role("button", name="Show", exact=True))
+    apply(hand, way)
     rows = downloaded(hand)
     check_rows(page, rows)
     assert len(rows) > 3
     assert page.locator("#tile-period data").get_attribute("value") == total(rows, "total")
     assert bool(total(rows, "total")) is not Bill.objects.filter(month=last).exists(), "only a bill may be unknown"
-    expect(page.locator("table.ranked tfoot")).to_contain_text(f"{Decimal(total(rows, 'gpu_hours')):.2f}")
-    assert hand.pressed == 6
+    expect(page.locator("table.ranked tfoot")).to_contain_text(f"{Decimal(total(rows, 'gpu_hours')):,.2f}")
+    assert hand.pressed == (6 if way == "no scripts" else 5)
 
 
 def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin, way: str, month: Month) -> None:
     hand = begin("operator")
     page = hand.page
-    hand.press(page.get_by_role("link", name="Costs", exact=True).first)
-    hand.press(page.get_by_role("link", name="GPUs over time"))
+    hand.press(page.get_by_role("link", name="Usage", exact=True))
     hand.choose(page.get_by_label("Nodes by"), "Idle cost, highest first")
-    hand.press(page.get_by_role("button", name="Show", exact=True))
+    apply(hand, way)
     expect(page.locator("tr.node-row").first).to_contain_text("h100-")
-    hand.press(page.get_by_role("link", name="Savings", exact=True))
+    hand.press(page.get_by_role("link", name="Waste", exact=True))
     idle = page.get_by_role("row", name="language-dev / notebook")
     expect(idle).to_contain_text("EUR")
     expect(idle.get_by_role("link", name=re.compile("Release"))).to_be_visible()
 
-    hand.press(page.locator(".menu summary"))
-    hand.press(page.get_by_role("link", name="Prices and bills"))
+    hand.press(page.get_by_role("link", name="Costs", exact=True))
+    hand.press(page.get_by_role("link", name="Prices", exact=True))
     hand.press(page.get_by_role("link", name="Set a price", exact=True))
     hand.choose(page.get_by_label("Price of"), f"{PRICED[way]}, a GPU")
     hand.fill(page.get_by_label("Amount in EUR"), "1.30")
@@ -256,7 +268,7 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     expect(page.locator("main .banner").first).to_contain_text(f"Price set: {PRICED[way]} 1.3 EUR")
 
     last = months_later(clock.now().date().replace(day=1), -1)
-    hand.press(page.get_by_role("link", name="Bills and fixed costs"))
+    hand.press(page.get_by_role("link", name="Bills"))
     hand.press(page.get_by_role("link", name=f"Enter the bill of local for {last:%Y-%m}"))
     hand.fill(page.get_by_label("Amount in EUR"), "9000")
     hand.fill(page.get_by_label("Source"), f"invoice, {way}")
@@ -266,8 +278,8 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     hand.press(page.get_by_role("button", name="Enter the bill"))
     expect(page.locator("main .banner").first).to_contain_text(f"Bill entered: local {last:%Y-%m}: 9000 EUR.")
 
-    hand.press(page.get_by_role("link", name="Proof of the ledger"))
+    hand.press(page.get_by_role("link", name="Reconciliation"))
     expect(page.get_by_text("Balanced since")).to_be_visible()
     hand.press(page.get_by_label("Failing hours only"))
-    hand.press(page.get_by_role("button", name="Show", exact=True))
+    apply(hand, way)
     expect(page.get_by_text("No failing hours in this period.")).to_be_visible()

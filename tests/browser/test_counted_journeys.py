@@ -83,6 +83,24 @@ def test_an_alternative_to_a_queued_request_is_taken_with_four_clicks(open_page,
     assert [Allocation.objects.latest("created_at").offering.key] == offering != ["l40s/whole"]
 
 
+@SCRIPTS
+def test_a_mig_slice_is_requested_and_connected_with_four_clicks(open_page, scripts):
+    page = sign_in(open_page(viewport=DESKTOP, java_script_enabled=scripts), somebody("vision-member"))
+    clicks = Clicks()
+    clicks.on(section(page, "Request"))
+    clicks.on(page.locator("label.offer", has_text="a100/mig-1g.10gb"))
+    clicks.on(button(page))
+    expect(page.locator("#live .phase")).to_have_text("Queued")
+    held(Allocation.objects.get())
+    page.reload()
+    file = {"body": "kind: Config", "headers": {"Content-Disposition": "attachment; filename=gpu-portal.kubeconfig"}}
+    page.route("**/kubeconfig", lambda route: route.fulfill(**file))
+    with page.expect_download():
+        clicks.on(page.get_by_role("button", name="Download gpu-portal.kubeconfig"))
+    expect(page.get_by_label("kubectl for pod.yaml")).to_contain_text("kubectl exec -it pod/")
+    assert clicks.number == 4
+
+
 @SIZES
 def test_a_claim_is_built_and_requested_with_three_clicks(open_page, size):
     page, clicks = sign_in(open_page(viewport=size), somebody("vision-member")), Clicks()
@@ -172,3 +190,21 @@ def test_why_a_job_waits_is_one_click_from_home_of_its_lead_and_two_of_a_member(
     clicks.on(page.get_by_role("link", name="nightly", exact=True))
     expect(page.get_by_text(ahead)).to_be_in_viewport(ratio=1)
     assert clicks.number == 2
+
+
+@SCRIPTS
+def test_a_team_with_a_quota_takes_seven_clicks(open_page, scripts):
+    page = sign_in(open_page(viewport=DESKTOP, java_script_enabled=scripts), somebody("operator"))
+    clicks = Clicks()
+    clicks.on(section(page, "Admin"))
+    clicks.on(page.get_by_role("link", name="New team"))
+    page.get_by_label("Slug").fill("speech")
+    page.get_by_label("Name").fill("Speech")
+    clicks.on(page.get_by_role("button", name="Create team"))
+    clicks.on(section(page, "Limits"))
+    clicks.on(page.get_by_role("button", name="Edit the limit of team speech for l40s/gpu"))
+    page.locator("#cell-team-speech-l40s-gpu").get_by_label("Guaranteed").fill("2")
+    clicks.on(page.get_by_role("button", name="Preview changes", exact=True).last)
+    clicks.on(page.get_by_role("button", name="Apply 1 change"))
+    expect(page.locator("main .banner").first).to_contain_text("Limit of speech for l40s/gpu is now 2.")
+    assert clicks.number == 7

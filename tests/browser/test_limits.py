@@ -6,10 +6,11 @@ from playwright.sync_api import Locator, Page, expect
 from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Team, User
-from quotas.catalog.models import Pool
+from quotas.catalog.models import Flavor, Path, Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.browser import PHONE, sign_in, with_password
+from tests.support.clusters import LOCAL
 from tests.support.people import person
 
 POOL = "l40s/gpu"
@@ -47,8 +48,9 @@ def test_a_limit_is_changed_with_three_clicks(open_page, operator):
     clicks = count_clicks(page)
     page.goto("/limits")
     edit(page, "vision").click()
-    expect(page.get_by_label("Guaranteed")).to_be_focused()
-    page.get_by_label("Guaranteed").fill("6")
+    guaranteed = cell(page, "vision").get_by_label("Guaranteed")
+    expect(guaranteed).to_be_focused()
+    guaranteed.fill("6")
     preview = page.get_by_role("button", name="Preview changes", exact=True).last
     expect(preview).to_be_in_viewport()
     preview.click()
@@ -70,6 +72,7 @@ def test_two_limits_are_changed_under_one_preview(open_page, operator, scripts):
     cell(page, "vision").get_by_label("Guaranteed").fill("1")
     edit(page, "language").click()
     cell(page, "language").get_by_label("Guaranteed").fill("7")
+    cell(page, "language").locator("summary").click()
     cell(page, "language").get_by_label("Lending limit").fill("2")
     page.get_by_role("button", name="Preview changes", exact=True).last.click()
     expect(page.locator("#effect")).to_contain_text("Preview of 2 changes")
@@ -97,30 +100,63 @@ def test_the_limits_of_a_team_are_copied_to_a_new_one(open_page, operator, scrip
     assert nominal("language") == 4
 
 
-def test_a_limit_is_changed_by_keyboard_alone(open_page, operator):
+def test_limits_are_changed_by_keyboard_as_in_a_spreadsheet(open_page, operator):
     page = sign_in(open_page(), operator)
     page.goto("/limits")
     edit(page, "vision").focus()
+    page.keyboard.press("ArrowUp")
+    expect(edit(page, "language")).to_be_focused()
+    page.keyboard.press("7")
+    expect(cell(page, "language").get_by_label("Guaranteed")).to_have_value("7")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Guaranteed")).to_be_focused()
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type("5")
-    page.keyboard.press("Enter")
-    expect(page.locator("#effect")).to_contain_text("Guaranteed 4 → 5")
-    page.get_by_role("button", name="Apply 1 change").focus()
+    expect(edit(page, "vision")).to_be_focused()
+    page.keyboard.press("Delete")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#effect")).to_contain_text("Preview of 2 changes")
+    expect(page.locator("#effect")).to_contain_text("Guaranteed 4 → none")
+    page.get_by_role("button", name="Apply 2 changes").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("/limits")
-    assert nominal("vision") == 5
+    assert nominal("language") == 7
+    assert not Limit.objects.filter(team__slug="vision", pool__key=POOL).exists()
 
 
-def test_a_change_is_taken_back_before_its_preview(open_page, operator):
+def test_a_change_is_taken_back_with_escape_and_a_cell_left_as_it_was_closes(open_page, operator):
     page = sign_in(open_page(), operator)
     page.goto("/limits")
     edit(page, "vision").click()
-    page.get_by_label("Guaranteed").fill("6")
-    page.get_by_role("button", name="Cancel the change of team vision").click()
+    page.keyboard.type("6")
+    page.keyboard.press("Escape")
     expect(edit(page, "vision")).to_be_focused()
-    expect(cell(page, "vision")).to_contain_text("Guaranteed4")
+    expect(cell(page, "vision")).to_contain_text("0 / 4")
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowUp")
+    expect(edit(page, "language")).to_be_focused()
+    expect(page.locator(".matrix .cell-form")).to_have_count(0)
+
+
+def test_twelve_pools_of_twenty_teams_are_seen_at_once(open_page, operator, team):
+    for number in range(18):
+        tenants.create_team(SYSTEM, team.department, f"team-{number:02}", "Team")
+    for number in range(11):
+        flavor = Flavor.objects.create(
+            cluster_id=LOCAL,
+            name=f"gpu-{number}",
+            product=f"X{number}",
+            path=Path.DEVICE_PLUGIN,
+            strategy="plain",
+            accepted=True,
+        )
+        pool = Pool.objects.create(key=f"gpu-{number}/gpu", flavor=flavor, resources={"nvidia.com/gpu": 1})
+        PoolUse.objects.create(pool=pool, total=8)
+    page = sign_in(open_page(viewport={"width": 1440, "height": 900}), operator)
+    page.goto("/limits")
+    cells = page.locator(".matrix tbody tr[data-kind=team] td")
+    assert cells.count() == 12 * 20
+    expect(cells.last).to_be_in_viewport(ratio=1)
+    box = cells.last.bounding_box()
+    assert box
+    assert box["height"] <= 33
 
 
 @pytest.mark.parametrize("width", [320, 390, 640])

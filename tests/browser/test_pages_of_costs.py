@@ -196,7 +196,7 @@ def test_on_paper_the_table_of_a_chart_needs_no_scripts(open_page: Open, user: U
 def test_the_sections_are_reached_by_keyboard_and_tell_where_one_is(open_page: Open, user: User) -> None:
     page = sign_in(open_page(), user)
     page.goto("/costs")
-    sections = page.get_by_role("navigation", name="Pages of costs")
+    sections = page.get_by_role("navigation", name="Pages of this section")
     for name in sections.get_by_role("link").all_inner_texts():
         sections.get_by_role("link", name=name, exact=True).focus()
         page.keyboard.press("Enter")

@@ -272,7 +272,7 @@ def test_others_list_nothing(member: User) -> None:
 @pytest.mark.usefixtures("proved")
 def test_the_page_names_the_rows_that_fail(auditor: User) -> None:
     page = text(browser_of(auditor).get("/costs/proof"))
-    assert "Proof of the ledger" in page
+    assert "Reconciliation" in page
     assert "1 hour is not balanced." in page
     assert "Uses of gpu-0 on node h100-0 add up to 3/2 GPUs" in page
 

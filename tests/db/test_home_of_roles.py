@@ -207,12 +207,16 @@ def test_who_has_several_roles_has_all_their_sections(team, operator, member):
 @pytest.mark.parametrize(
     ("role", "platform_role", "words"),
     [
-        ("viewer", "", ["My GPUs", "Allocations", "Costs", "Limits"]),
-        ("member", "", ["My GPUs", "Request", "Allocations", "Costs", "Limits"]),
-        ("lead", "", ["Home", "Request", "Allocations", "Costs", "Limits", "Teams"]),
-        ("", "operator", ["Home", "Fleet", "Request", "Allocations", "Costs", "Limits"]),
-        ("", "auditor", ["Home", "Audit log", "Fleet", "Allocations", "Costs", "Limits"]),
-        ("lead", "auditor", ["Home", "Audit log", "Fleet", "Request", "Allocations", "Costs", "Limits", "Teams"]),
+        ("viewer", "", ["My GPUs", "Allocations", "Limits", "Usage", "Costs"]),
+        ("member", "", ["My GPUs", "Request", "Allocations", "Limits", "Usage", "Costs"]),
+        ("lead", "", ["Home", "Request", "Allocations", "Limits", "Teams", "Usage", "Costs"]),
+        ("", "operator", ["Home", "Fleet", "Request", "Allocations", "Limits", "Usage", "Costs", "Admin"]),
+        ("", "auditor", ["Home", "Fleet", "Allocations", "Limits", "Usage", "Costs", "Admin"]),
+        (
+            "lead",
+            "auditor",
+            ["Home", "Fleet", "Request", "Allocations", "Limits", "Teams", "Usage", "Costs", "Admin"],
+        ),
     ],
 )
 def test_the_navigation_follows_the_roles(fleet, team, role, platform_role, words):

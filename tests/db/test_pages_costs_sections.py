@@ -22,14 +22,11 @@ from tests.support.people import client, person
 from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
-OF_ALL = ["Costs", "My cost", "Savings", "Prices"]
-OF_STAFF = [
-    *("Costs", "My cost", "Savings", "GPUs over time", "Fleet GPU-hours", "Prices", "Bills and fixed costs"),
-    "Proof of the ledger",
-]
-NAV = re.compile(r'<nav class="cost-sections".*?</nav>', re.DOTALL)
+COSTS_OF_ALL, USAGE_OF_ALL = ["Costs", "My costs", "Prices"], ["Waste"]
+COSTS_OF_STAFF, USAGE_OF_STAFF = [*COSTS_OF_ALL, "Bills", "Reconciliation"], ["Timeline", "Capacity", "Waste"]
+NAV = re.compile(r'<nav class="section-pages".*?</nav>', re.DOTALL)
 LINK = re.compile(r'<a href="([^"]*)"(?: aria-current="(\w+)")?>([^<]*)</a>')
-HEADER = re.compile(r'<a href="/costs"( aria-current="\w+")?>Costs</a>')
+HEADER = re.compile(r'<a href="[^"]*"( aria-current="\w+")?>(Usage|Costs)</a>\n')
 
 
 @pytest.fixture(autouse=True)
@@ -46,40 +43,47 @@ def sections(page: str) -> list[tuple[str, str, str]]:
     return LINK.findall(nav)
 
 
+def current_of_header(page: str) -> list[str]:
+    return [word for now, word in HEADER.findall(page) if now]
+
+
 @pytest.mark.parametrize(
-    ("role", "words"),
-    [("", OF_ALL), ("auditor", OF_STAFF), ("operator", OF_STAFF)],
-    ids=["member", "auditor", "operator"],
+    ("role", "section", "words"),
+    [
+        *(("", "Costs", COSTS_OF_ALL), ("", "Usage", USAGE_OF_ALL)),
+        *(("auditor", "Costs", COSTS_OF_STAFF), ("auditor", "Usage", USAGE_OF_STAFF)),
+        *(("operator", "Costs", COSTS_OF_STAFF), ("operator", "Usage", USAGE_OF_STAFF)),
+    ],
 )
-def test_each_section_that_is_offered_may_be_seen_and_highlights_itself(team, role, words):
+def test_each_page_of_a_section_that_is_offered_may_be_seen_and_highlights_itself(team, role, section, words):
     browser = browser_of(person(platform_role=role) if role else person(team))
-    found = sections(text(browser.get("/costs")))
+    found = sections(text(browser.get("/costs" if section == "Costs" else "/costs/savings")))
     assert [word for _, _, word in found] == words
     for address, _, word in found:
         answer = browser.get(address)
         assert answer.status_code == 200, word
         assert [(now, name) for _, now, name in sections(text(answer)) if now] == [("page", word)]
-        assert "aria-current" in (HEADER.search(text(answer)) or [""])[0], word
+        assert current_of_header(text(answer)) == [section], word
 
 
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        *(("/prices/set", "Prices"), ("/prices/import", "Prices"), ("/bills/enter", "Bills and fixed costs")),
+        *(("/prices/set", "Prices"), ("/prices/import", "Prices"), ("/bills/enter", "Bills")),
         *(("/teams/vision/costs", "Costs"), ("/costs/allocations/{}", "Costs"), ("/allocations/{}/costs", "Costs")),
     ],
 )
-def test_a_page_below_a_section_highlights_it(member, project, path, word):
+def test_a_page_below_a_page_of_costs_highlights_it(member, project, path, word):
     row = held(allocate(member, project), hours=1)
     page = text(browser_of(person(platform_role="operator")).get(path.format(row.pk)))
     assert [(now, name) for _, now, name in sections(page) if now] == [("true", word)]
-    assert 'aria-current="true"' in (HEADER.search(page) or [""])[0]
+    assert current_of_header(page) == ["Costs"]
 
 
 @pytest.mark.parametrize("path", ["/", "/allocations", "/limits", "/teams/vision"])
 def test_other_pages_do_not_highlight_costs(browser, path):
     page = text(browser.get(path))
-    assert HEADER.findall(page) == [""]
+    assert current_of_header(page) == []
     assert not NAV.search(page)
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from frontend import docs_pages
-from frontend.presenters import costs_sections
+from frontend import docs_pages, menu
 from frontend.urls import urlpatterns
+from portal.tenants.models import PlatformRole, User
 from tests.support.pages import requested, text
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,10 +33,10 @@ def test_every_link_of_a_template_to_the_docs_leads_to_a_page():
     assert sorted(name for name in found if not (DOCS / f"{name}.md").is_file()) == []
 
 
-def test_read_costs_names_every_section_of_costs():
+def test_read_costs_names_every_page_of_usage_and_costs():
     words = (DOCS / "how-to" / "costs.md").read_text(encoding="utf-8")
-    groups = (costs_sections.FOR_ALL, costs_sections.FOR_STAFF, costs_sections.PRICES, costs_sections.MONEY_FOR_STAFF)
-    assert [word for group in groups for word in group.values() if f"| [{word}" not in words] == []
+    found = menu.items(User(platform_role=PlatformRole.OPERATOR)).values()
+    assert [item.word for item in found if item.section != menu.ADMIN and f"| [{item.word}" not in words] == []
 
 
 @pytest.mark.django_db

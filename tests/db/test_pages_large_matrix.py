@@ -47,12 +47,12 @@ def shown(page: str) -> tuple[int, int]:
     return rows, page.count('<td id="cell-') // rows if rows else 0
 
 
-def test_a_page_has_25_rows_and_8_pools_and_leads_to_the_others(browser):
+def test_a_page_has_50_rows_and_16_pools_and_leads_to_the_others(browser):
     page = text(browser.get(URL))
-    assert shown(page) == (25, 8)
-    assert "1 to 25 of 52 teams and departments" in page
-    assert "1 to 8 of 20 pools" in page
-    last = text(browser.get(URL, {"rows": "3", "columns": "3"}))
+    assert shown(page) == (50, 16)
+    assert "1 to 50 of 52 teams and departments" in page
+    assert "1 to 16 of 20 pools" in page
+    last = text(browser.get(URL, {"rows": "2", "columns": "2"}))
     assert shown(last) == (2, 4)
     assert "team-49" in last
     assert "gpu-19/gpu" in last
@@ -61,7 +61,7 @@ def test_a_page_has_25_rows_and_8_pools_and_leads_to_the_others(browser):
 
 def test_teams_and_pools_are_found_by_a_part_of_their_name(browser):
     page = text(browser.get(URL, {"team": "Team-4", "pool": "gpu-1"}))
-    assert shown(page) == (10, 8)
+    assert shown(page) == (10, 10)
     assert f'formaction="{CHANGES}?team=Team-4&amp;pool=gpu-1#cell-team-team-40-gpu-10-gpu"' in page
     none = text(browser.get(URL, {"team": "nobody"}))
     assert "No team and pool match the filter." in none
@@ -78,6 +78,18 @@ def test_what_was_typed_stays_whatever_part_is_shown(browser):
     done = browser.post(f"{CHANGES}?team=team-0", sent | {"confirm": context["preview"].token, "key": context["key"]})
     assert done["Location"] == f"{URL}?team=team-0"
     assert Limit.objects.get(team__slug="team-49", pool__key="gpu-19/gpu").nominal == 3
+
+
+def test_pools_with_devices_come_first_and_those_that_nobody_uses_are_folded(team):
+    for name in ("gpu-00", "gpu-01", "gpu-02"):
+        add_pool(name)
+    PoolUse.objects.exclude(pool__key="gpu-02/gpu").update(total=0)
+    Limit.objects.create(team=team, pool=Pool.objects.get(key="gpu-01/gpu"), nominal=2)
+    browser = browser_of(person(platform_role=PlatformRole.OPERATOR))
+    answer = browser.get(URL)
+    assert [column.key for column in answer.context["matrix"].columns] == ["gpu-02/gpu", "gpu-01/gpu"]
+    assert "Show 1 pool without devices" in text(answer)
+    assert shown(text(browser.get(URL, {"empty": "1"}))) == (2, 3)
 
 
 def test_a_small_matrix_has_no_filter(team):

@@ -10,7 +10,7 @@ from portal.tenants.models import PlatformRole
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.pages import HTMX, browser_of, held, requested, text
+from tests.support.pages import browser_of, held, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster
 
@@ -58,10 +58,10 @@ def test_each_cell_says_what_is_used_guaranteed_borrowed_and_lent(pool, team, ot
     limits.set_limit(SYSTEM, team, pool, 1, borrowing=None)
     held(requested(person(team), project, count=3))
     page = text(browser_of(person(team)).get(reverse("limits")))
-    for label, amount in (("Used", "3"), ("Guaranteed", "1"), ("Borrowed", "2")):
-        assert f"<dt>{label}</dt><dd><span>{amount}</span>" in page
+    assert "<span>3</span> / <b>1</b>" in page
+    assert "Used 3, guaranteed 1, borrowed 2 (no limit), lent 0 (no limit)" in page
     page = text(browser_of(person(other_team)).get(reverse("limits")))
-    assert "<dt>Lent</dt><dd><span>2</span> <small>no limit</small></dd>" in page
+    assert "lent 2 (no limit)" in page
 
 
 def test_use_that_nobody_lends_is_marked(pool, team, other_team, project, browser):
@@ -72,12 +72,10 @@ def test_use_that_nobody_lends_is_marked(pool, team, other_team, project, browse
     assert "2 more than it can get" in text(browser.get(reverse("limits")))
 
 
-def test_a_cell_opens_alone_for_htmx_and_closes_again(browser):
-    opened = text(browser.get(URL, {"edit": VISION}, headers=HTMX))
-    assert f'name="{VISION}-nominal" value="6"' in opened
-    assert "<html" not in opened
-    closed = text(browser.get(URL, {"close": VISION}, headers=HTMX))
-    assert "<dt>Guaranteed</dt><dd><span>6</span></dd>" in closed
+def test_a_script_finds_the_limits_of_a_closed_cell(browser):
+    page = text(browser.get(reverse("limits")))
+    assert 'data-nominal="6" data-borrowing="" data-lending="1"' in page
+    assert '<template id="cell-form">' in page
 
 
 def test_without_scripts_a_cell_opens_beside_what_was_typed_before(browser):
@@ -133,16 +131,32 @@ def test_no_quota_is_another_state_than_a_quota_of_0(browser, team):
     tenants.create_team(SYSTEM, team.department, "speech", "Speech")
     key = f"team:speech:{POOL}"
     untouched = {"open": [key], f"{key}-nominal": "", f"{key}-borrowing": "0", f"{key}-lending": ""}
-    assert "No quota" in text(browser.get(URL, {"close": key}, headers=HTMX))
-    assert f'name="{key}-nominal" value=' not in text(browser.get(URL, {"edit": key}, headers=HTMX))
+    assert "No quota" in text(browser.get(reverse("limits")))
+    assert f'name="{key}-nominal" value=' not in text(browser.get(URL, {"edit": key}))
     assert "No value is different." in text(browser.post(URL, {**untouched, "preview": "1"}))
     wanted = {**untouched, f"{key}-nominal": "0"}
     preview = browser.post(URL, {**wanted, "preview": "1"})
     assert "none → 0" in text(preview)
     browser.post(URL, {**wanted, "confirm": preview.context["preview"].token})
-    closed = text(browser.get(URL, {"close": key}, headers=HTMX))
-    assert "<dt>Guaranteed</dt><dd><span>0</span></dd>" in closed
-    assert "No quota" not in closed
+    assert "<span>0</span> / <b>0</b>" in text(browser.get(reverse("limits")))
+
+
+def test_a_quota_is_removed_under_the_preview_of_other_changes(browser, team, other_team, pool):
+    wanted = cells(cell(VISION, ""), cell(LANGUAGE, "3"))
+    preview = browser.post(URL, {**wanted, "preview": "1"})
+    assert "Guaranteed <strong>6 → none</strong>" in text(preview)
+    assert "10 allocated to teams now, 3 after the change." in text(preview)
+    assert "Changes in Kueue" in text(preview)
+    browser.post(URL, {**wanted, "confirm": preview.context["preview"].token})
+    assert not Limit.objects.filter(team=team, pool=pool).exists()
+    assert nominal("language") == 3
+
+
+def test_a_removal_that_was_previewed_does_not_apply_to_a_quota_of_0(browser):
+    removal = browser.post(URL, {**cell(VISION, ""), "preview": "1"})
+    answer = browser.post(URL, {**cell(VISION, "0"), "confirm": removal.context["preview"].token})
+    assert "The values changed after the preview, so nothing was applied." in text(answer)
+    assert nominal("vision") == 6
 
 
 def test_a_wrong_number_is_said_at_its_cell(browser):
@@ -198,15 +212,3 @@ def test_an_auditor_sees_the_matrix_and_changes_nothing(pool):
     assert "8 units available, 10 allocated to teams" in page
     assert URL not in page
     assert browser.get(URL).status_code == 403
-
-
-def test_an_open_cell_leads_to_the_removal_of_its_quota(browser, pool, team):
-    row = Limit.objects.get(team=team, pool=pool)
-    address = reverse("remove-limit", args=[row.pk])
-    assert address not in text(browser.get(URL))
-    assert address in text(browser.get(URL, {"edit": VISION}))
-    browser.post(address)
-    assert not Limit.objects.filter(team=team, pool=pool).exists()
-    assert "Remove quota" not in text(browser.get(URL, {"edit": VISION})), "no quota and a quota of 0 are different"
-    limits.set_limit(SYSTEM, team, pool, 0)
-    assert "Remove quota" in text(browser.get(URL, {"edit": VISION}))

@@ -38,8 +38,8 @@ def test_an_operator_sees_every_team_beside_the_fleet_and_what_is_promised_too_o
     page = text(browser_of(person(platform_role=PlatformRole.OPERATOR)).get(reverse("limits")))
     assert "8 units available, 10 allocated to teams" in page
     assert "2 more than available" in page
-    assert 'Edit<span class="unseen"> the limit of team vision for l40s/gpu</span>' in page
-    assert 'Edit<span class="unseen"> the limit of team language for l40s/gpu</span>' in page
+    assert 'Edit the limit of <span class="name">team vision for l40s/gpu</span>' in page
+    assert 'Edit the limit of <span class="name">team language for l40s/gpu</span>' in page
 
 
 def test_a_member_sees_the_own_team_only_and_sets_nothing(pool, team):
@@ -95,7 +95,7 @@ def test_the_same_use_in_two_figures_is_explained(team, project):
     held(requested(ada, project, "h100/mig-3g.40gb", 2))
     held(requested(ada, project, "h100/mig-2g.20gb", 3))
     page = text(browser_of(ada).get(reverse("limits")))
-    assert "<dt>Used</dt><dd><span>1.75</span></dd>" in page
+    assert "<span>1.75</span> / <b>" in page
     assert "Kueue counts compute and memory of a GPU separately. “Used” is the larger of the two." in page
     assert '<td data-label="Used" class="number">1.86</td>' in page
     assert "Limits in GPUs add up the share of a GPU that each slice costs." in page

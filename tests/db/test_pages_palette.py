@@ -11,7 +11,7 @@ from tests.support.pages import browser_of, requested, text
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
-OPERATORS_PAGES = {"Fleet", "Flavors and nodes", "Organization", "Kueue", "Audit log", "Bills and fixed costs"}
+OPERATORS_PAGES = {"Fleet", "Flavors", "Organization", "Kueue", "Audit log", "Bills"}
 
 
 def asked(user, query=""):

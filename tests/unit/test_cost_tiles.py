@@ -30,7 +30,7 @@ def found(*rows: CostRow) -> Costs:
 
 def test_a_total_with_bills_and_fixed_costs_says_what_it_consists_of_and_adds_up() -> None:
     with_all = replace(ROW, adjustment="-1.0050", shared_cost="79.1350", total="88.1300")
-    assert parts_of_total(found(with_all)) == "9.99 of GPUs + -1.00 of bills + 79.14 of fixed costs."
+    assert parts_of_total(found(with_all)) == "9.99 GPU + -1.00 bills + 79.14 fixed"
 
 
 def test_a_total_of_gpus_alone_says_nothing_more() -> None:

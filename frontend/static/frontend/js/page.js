@@ -63,8 +63,37 @@
   document.addEventListener("htmx:oobAfterSwap", () => enhance(document));
   document.querySelector("#errors, #refusal, #secret")?.focus();
 
+  // A toolbar applies on change; its button is for readers without scripts. What is chosen keeps the focus.
+  const applied = sessionStorage.getItem("applied");
+  sessionStorage.removeItem("applied");
+  if (applied) document.getElementById(applied)?.focus();
+  for (const form of document.querySelectorAll("form[data-apply]")) {
+    let chosenByKeys = null;  // arrow keys pass over choices: applied with Enter, or when the field is left
+    let isByKeys = false;
+    function apply(field) {
+      sessionStorage.setItem("applied", field.id);
+      form.requestSubmit();
+    }
+    form.addEventListener("pointerdown", () => (isByKeys = false));
+    form.addEventListener("keydown", (event) => {
+      isByKeys = event.key !== "Enter";
+      if (event.key === "Enter" && chosenByKeys) apply(chosenByKeys);
+    });
+    form.addEventListener("focusout", () => chosenByKeys && apply(chosenByKeys));
+    form.addEventListener("change", ({ target }) => {
+      if (target.closest("details") || target.value === "custom") return;
+      if (isByKeys && target.matches("select")) chosenByKeys = target;
+      else apply(target);
+    });
+  }
+
   const refused = document.querySelector("[data-retry-s]");
   if (refused) setTimeout(() => location.reload(), 1000 * Number(refused.dataset.retryS));
+
+  for (const link of document.querySelectorAll("nav [aria-current]")) {
+    const scrolling = link.parentElement;  // of a phone's navigation
+    scrolling.scrollLeft = link.offsetLeft - (scrolling.clientWidth - link.offsetWidth) / 2;
+  }
 
   const menu = document.querySelector("details.menu");
   document.addEventListener("click", (event) => {
