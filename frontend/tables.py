@@ -25,12 +25,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column; ``url`` sorts by it, or is empty. ``direction`` is a value of ``aria-sort``, or empty."""
+    """The head of a column; ``url``, with the order ``sort``, sorts by it, or both are empty. ``direction`` is a value
+    of ``aria-sort``, or empty.
+    """
 
     word: str
     is_number: bool
     url: str
     direction: str
+    sort: str
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ class Sorting:
         is_current = column == self.column
         descends = not self.is_descending if is_current else column.is_number
         direction = ("descending" if self.is_descending else "ascending") if is_current else ""
-        url = self._url(f"{'-' if descends else ''}{column.name}") if column.order_by else ""
-        return Head(column.word, column.is_number, url, direction)
+        sort = f"{'-' if descends else ''}{column.name}" if column.order_by else ""
+        return Head(column.word, column.is_number, self._url(sort) if sort else "", direction, sort)
 
     def _url(self, sort: str) -> str:
         """Return the address of the first page in an order, with the other parameters as they are."""
