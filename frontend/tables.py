@@ -25,15 +25,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column; ``url``, with the order ``sort``, sorts by it, or both are empty. ``direction`` is a value
-    of ``aria-sort``, or empty.
+    """The head of a column. ``sort`` is the value that sorts by it, ``url`` the address; ``direction`` is a value of
+    ``aria-sort``. Empty where it does not sort.
     """
 
     word: str
     is_number: bool
+    sort: str
     url: str
     direction: str
-    sort: str
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Sorting:
         descends = not self.is_descending if is_current else column.is_number
         direction = ("descending" if self.is_descending else "ascending") if is_current else ""
         sort = f"{'-' if descends else ''}{column.name}" if column.order_by else ""
-        return Head(column.word, column.is_number, self._url(sort) if sort else "", direction, sort)
+        return Head(column.word, column.is_number, sort, self._url(sort) if sort else "", direction)
 
     def _url(self, sort: str) -> str:
         """Return the address of the first page in an order, with the other parameters as they are."""

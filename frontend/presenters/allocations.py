@@ -230,7 +230,7 @@ def _time(row: Allocation, now: datetime) -> str:
     left = row.ends_at - now if time.left is None and row.ends_at else time.left_at(now)
     if not left or left < held_time.NONE:
         return "time is up"
-    return f"{amounts.span(left)} left" if row.ends_at else f"{amounts.span(left)} from start"
+    return f"{amounts.span(left)} {'left' if row.ends_at else 'from start'}"
 
 
 def _gives_up_at(row: Allocation) -> datetime | None:

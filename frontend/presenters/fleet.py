@@ -154,7 +154,7 @@ def _holder_line(use: DeviceUse) -> HolderLine:
         start, size = use.placement
         part = f"{use.profile}, memory slices {start} to {start + size - 1}" if size > 1 else f"{part}, slice {start}"
     if use.count > 1:
-        part = f"{use.count} units"
+        part = f"{use.count} slices"
     if not use.has_pod:
         part = f"{part}, held without a pod" if part else "held without a pod"
     url = "" if holder.kind == "unmanaged" else reverse(holder.kind, args=[holder.id])

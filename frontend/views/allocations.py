@@ -32,8 +32,6 @@ from portal.yaml_text import to_yaml
 from quotas.costs import idle_holds
 
 MAX_REASON = 200
-USING = ("starting", "running", "ending")
-"""States of pods that are on a node."""
 NO_PODS = {"pod_count": "", "pod_nodes": (), "idle": ""}
 
 
@@ -80,7 +78,7 @@ def _pod_facts(row: Allocation, found: Sequence[UsingPod]) -> dict[str, Any]:
     since = idle_holds.since({row.pk: row.held_since}).get(row.pk)
     return {
         "pod_count": count(found),
-        "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in USING}),
+        "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in pod_use.ON_A_NODE}),
         "idle": amounts.span(clock.now() - since) if since else "",
     }
 

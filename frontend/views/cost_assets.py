@@ -22,7 +22,7 @@ from quotas.costs.calendar import Calendar
 from quotas.costs.filters import And, Comparison, Filter, Operator
 from quotas.costs.rating import Window
 from quotas.costs.steps import Step
-from quotas.metering.hours import DAY
+from quotas.metering.hours import DAY, HOUR
 
 PAGE_SIZE = 25
 STEP_HOURS = ((2, 1), (7, 4))
@@ -101,7 +101,7 @@ def _edges(window: Window, calendar: Calendar) -> list[datetime]:
     """Return the edges of the steps of flavors; every midnight is one."""
     days = steps.edges(window, Step.DAY, calendar)
     for most, hours in STEP_HOURS:
-        if window.end - window.start <= most * DAY:
+        if window.end - window.start <= most * DAY + HOUR:  # clocks may change
             return sorted({*days, *steps.edges(window, Step.HOUR, calendar)[::hours]})
     return list(days)
 

@@ -128,4 +128,5 @@ urlpatterns = [
     path("fleet", fleet, name="fleet"),
     path("fleet/nodes/<str:cluster>/<str:name>", node, name="fleet-node"),
 ]
-DOCS = "operate/troubleshoot"
+DOCS = "operate/fleet"
+DOCS_OF = {"fleet-node": "operate/troubleshoot"}

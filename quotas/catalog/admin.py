@@ -33,11 +33,11 @@ class PresetAdmin(ReadOnlyAdmin):
     list_display = ("name", "offering", "count", "hours", "position", "hidden")
     list_select_related = ("offering",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Preset]:
-        return super().get_queryset(request).filter(owner=None)
-
     def view_on_site(self, obj: Preset) -> str:
         return reverse("presets")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Preset]:
+        return super().get_queryset(request).filter(owner=None)
 
 
 @admin.register(FlavorVersion)

@@ -138,7 +138,7 @@ def test_a_change_is_taken_back_with_escape_and_a_cell_left_as_it_was_closes(ope
 def test_twelve_pools_of_twenty_teams_are_seen_at_once(open_page, operator, team):
     for number in range(18):
         tenants.create_team(SYSTEM, team.department, f"team-{number:02}", "Team")
-    for number in range(11):
+    for number in range(9):
         flavor = Flavor.objects.create(
             cluster_id=LOCAL,
             name=f"gpu-{number}",

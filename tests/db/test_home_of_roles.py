@@ -68,6 +68,10 @@ def test_home_names_the_page_of_the_docs_for_the_role(fleet, role, title):
     assert f"Docs: {title}</a>" in home(person(platform_role=role))
 
 
+def test_home_of_a_lead_names_the_page_of_the_docs_for_leads(lead):
+    assert "Docs: Lead a team</a>" in home(lead)
+
+
 def home(user):
     return text(browser_of(user).get("/"))
 
@@ -283,8 +287,8 @@ def test_a_lead_sees_whose_holds_have_no_pod_and_releases_one_from_the_row(lead,
     page = home(lead)
     assert counters(page)[0] == ("1", "Holds without a pod", member.username)
     rows = section(page, "Who holds what now")
-    assert f"{member.username} notebook 2 × l40s/whole 3 h 2.20 EUR" in rows, rows
-    assert rows.index("notebook") < rows.index("training 1 × l40s/whole in use 1.10 EUR")
+    assert f"{member.username} notebook 2 × l40s/whole 3 h 2.20" in rows, rows
+    assert rows.index("notebook") < rows.index("training 1 × l40s/whole in use 1.10")
     assert f'href="/allocations/{idle.pk}/release"' in page
 
 

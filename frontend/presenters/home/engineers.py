@@ -66,7 +66,7 @@ def _idle_count(own: Own) -> tuple[int, str]:
     if not found:
         return 0, ""
     prices = [card.detail.per_hour for card in found if card.detail.per_hour is not None]
-    price = f" at {amounts.money(sum(prices, Fraction(0)), found[0].detail.currency)}/h" if prices else ""
+    price = f" at {amounts.rate(sum(prices, Fraction(0)), found[0].detail.currency)}/h" if prices else ""
     return len(found), f"for {own.idle_for(found[0])}{price}"
 
 

@@ -89,7 +89,7 @@ def _gaps(found: Finance) -> tuple[int, str]:
 def _unpriced(found: Finance) -> tuple[int | str, str]:
     count = sum(map(len, found.not_priced.values()))
     words = f"{count} offering{'' if count == 1 else 's'} without a price" if count else ""
-    return amounts.some_hours(found.unpriced) if found.unpriced else 0, words
+    return amounts.number(found.unpriced) if found.unpriced else 0, words
 
 
 COUNTERS = (

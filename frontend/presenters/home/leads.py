@@ -68,7 +68,7 @@ class HoldLine:
     what: str
     idle: str
     per_hour: str
-    time: str
+    ends_at: datetime | None
     can_release: bool
 
 
@@ -80,6 +80,7 @@ class LedTeams:
     """
 
     month: str
+    currency: str
     teams: Sequence[LedTeam]
     cost: str
     waiting: Sequence[WaitingLine]
@@ -114,6 +115,7 @@ def of_teams(
     cards = {card.row.pk: card for card in read_cards([one.id for one in shown])} if shown else {}
     return LedTeams(
         month=date_format(calendar.day_of(now), "F Y"),
+        currency=costs.currency,
         teams=[_team(slug, rows.get(slug), costs.currency, queued.by_team) for slug in slugs],
         cost=_cost(found.whole if rows else None, costs.currency),
         waiting=waiting_lines(queued.first),
@@ -154,8 +156,8 @@ def _hold_line(card: Card, member: str, idle: str) -> HoldLine:
         member=member,
         what=f"{card.row.slices} × {card.row.offering.key}",
         idle=idle,
-        per_hour=card.per_hour,
-        time=card.time,
+        per_hour=amounts.rate(card.detail.per_hour),
+        ends_at=card.row.ends_at,
         can_release=card.can_release,
     )
 
