@@ -2,6 +2,7 @@
 the name of its route.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,10 +12,14 @@ from django.urls import reverse
 
 from frontend import views
 from portal.core.modules import modules_of
-from portal.tenants.models import PlatformRole, User
+from portal.tenants.models import PlatformRole, Role, User
 
-HOMES: dict[str, str] = {PlatformRole.OPERATOR: "operate/troubleshoot", PlatformRole.AUDITOR: "how-to/costs"}
-"""What explains Home instead to people with these platform roles."""
+HOMES: dict[str, str] = {
+    PlatformRole.OPERATOR: "operate/troubleshoot",
+    PlatformRole.AUDITOR: "how-to/costs",
+    Role.LEAD: "start/lead",
+}
+"""What explains Home instead to people with these roles, the first that one has."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +28,15 @@ class DocsPage:
     url: str
 
 
-def of_request(request: HttpRequest) -> DocsPage | None:
-    """Return the page of the docs that explains the page of this request, if one does."""
+def of_request(request: HttpRequest, roles: AbstractSet[str] = frozenset()) -> DocsPage | None:
+    """Return the page of the docs that explains the page of this request, if one does, to a person who has these roles
+    in teams.
+    """
     match = request.resolver_match
     route = (match.url_name or "") if match else ""
     name = of_routes().get(route)
     if route == "home" and isinstance(request.user, User):
-        name = HOMES.get(request.user.platform_role, name)
+        name = next((page for role, page in HOMES.items() if role in {request.user.platform_role, *roles}), name)
     return DocsPage(title(name), f"{reverse('docs')}{name}.html") if name else None
 
 

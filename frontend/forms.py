@@ -71,13 +71,13 @@ def _labelled(field: SpecField) -> forms.CharField:
 class LengthForm(Form):
     """A duration: one of several choices, or hours under "Other"."""
 
-    length = forms.ChoiceField(choices=LENGTHS.items(), initial="8", widget=forms.RadioSelect)
+    length = forms.ChoiceField(label="Duration", choices=LENGTHS.items(), initial="8", widget=forms.RadioSelect)
     hours = _hours(required=False, label="Hours")
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
         if values.get("length") == "custom" and values.get("hours") is None and "hours" not in self.errors:
-            self.add_error("hours", "Enter the hours, or choose a length.")
+            self.add_error("hours", "Enter the hours, or choose a duration.")
         return values
 
     def chosen_hours(self) -> Decimal:
@@ -109,7 +109,7 @@ class RequestForm(LengthForm):
     )
     spread = forms.BooleanField(
         required=False,
-        label="Slices may be on several nodes",
+        label="On several nodes",
         help_text="For more slices than one node has. DRA only; each pod then gets one slice. In the API: "
         "<code>constraints.spread</code>.",
     )
@@ -142,7 +142,7 @@ class RequestForm(LengthForm):
     )
     give_up_at = forms.DateTimeField(
         required=False,
-        label="Wait until",
+        label="Queue timeout",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
     )
     key = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -156,7 +156,7 @@ class RequestForm(LengthForm):
         self.fields["starts_at"].help_text = f"Time zone {zone}. Empty: as soon as possible."
         self.fields[
             "give_up_at"
-        ].help_text = f"Time zone {zone}. Without GPUs by then, the request ends. Empty: 7 days."
+        ].help_text = f"Time zone {zone}. A request that has no GPUs by then ends. Empty: 7 days."
         self.fields |= {each.name: _labelled(each) for each in LABELLED}
 
     def clean_labels(self) -> Labels:

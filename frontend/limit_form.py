@@ -18,8 +18,8 @@ ALL = "all"
 class LimitForm(Form):
     """A form whose choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
 
-    holder = forms.ChoiceField(label="Holder")
-    scope = forms.ChoiceField(label="Scope")
+    holder = forms.ChoiceField(label="Applies to")
+    scope = forms.ChoiceField(label="Resource")
     nominal = forms.IntegerField(
         label="Quota",
         min_value=0,

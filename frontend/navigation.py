@@ -30,7 +30,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     if isinstance(user, User):
         names = {role for _, role in roles}
         shown["navigation"], shown["section_pages"] = links(user, names, request.path)
-        shown |= {"may_request": may_request(user, names), "docs_page": docs_pages.of_request(request)}
+        shown |= {"may_request": may_request(user, names), "docs_page": docs_pages.of_request(request, names)}
     return shown
 
 

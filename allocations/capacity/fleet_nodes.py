@@ -5,12 +5,13 @@ Kubernetes names no GPU of it; a hold without a pod is on no node.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Sum
+from django.contrib.postgres.aggregates import ArrayAgg, BoolAnd
+from django.db.models import CharField, Exists, F, Func, Max, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.fields.json import KT
 
 from allocations.capacity import geometry_lookup
@@ -22,9 +23,10 @@ from portal.tenants import access
 from portal.tenants.access import Person
 from portal.tenants.models import Project
 from quotas.catalog import node_labels
-from quotas.catalog.layouts import known_placement, parent_gpu
+from quotas.catalog.layouts import Placement, known_placement, label_of_device, parent_gpu
+from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.models import Device, Node
-from quotas.metering.models import ForeignUse, UsageInterval, device_of_slot
+from quotas.metering.models import ForeignUse, HoldUse, UsageInterval, device_of_slot
 from quotas.metering.units import GPU
 
 ENDED = ("Succeeded", "Failed")
@@ -48,7 +50,7 @@ class Holder(NamedTuple):
 @dataclass(frozen=True)
 class DeviceUse:
     """What a holder has: of a GPU a device, and its placement (first memory slice and their number) if that is part of
-    the GPU; of a resource so many units.
+    the GPU; of a resource so many units. Without ``has_pod`` an allocation holds it and no pod uses it.
     """
 
     holder: Holder
@@ -56,17 +58,21 @@ class DeviceUse:
     profile: str = ""
     placement: tuple[int, int] | None = None
     count: int = 1
+    has_pod: bool = True
 
 
 @dataclass(frozen=True)
 class NodeGpu:
-    """A GPU that DRA names. ``slices`` are the memory slices into which it can be divided, 0 if it cannot."""
+    """A GPU that DRA names. ``slices`` are the memory slices into which it can be divided, 0 if it cannot. If its
+    driver publishes no device but MIG instances of it, ``instances`` are these.
+    """
 
     name: str
     uuid: str
     is_healthy: bool
     slices: int
     uses: Sequence[DeviceUse] = ()
+    instances: Sequence[Placement] = ()
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,23 @@ class FleetNode:
     facts: NodeFacts | None
     gpus: Sequence[NodeGpu] = ()
     resources: Sequence[NodeResource] = ()
+    geometry: Geometry | None = None
 
 
 def nodes(user: Person) -> QuerySet[Node]:
     """Return the present nodes, by flavor and name. Raises Forbidden for who is not platform staff."""
     rows = access.for_platform(user, Node.objects.filter(present=True))
     return rows.select_related("cluster", "flavor").order_by("flavor__name", "name", "pk")
+
+
+def used_by(team: str) -> Q:
+    """Return the condition for nodes on which the team holds a device, or has a pod in one of its projects."""
+    held = UsageInterval.objects.filter(end=None, team=team, cluster=OuterRef("cluster"), node=OuterRef("name"))
+    projects = Project.objects.filter(team__slug=team, cluster=OuterRef("cluster"), namespace=OuterRef("namespace"))
+    pods = MirrorObject.objects.annotate(node=KT("facts__node")).filter(
+        Exists(projects), kind="Pod", cluster=OuterRef("cluster"), node=OuterRef("name")
+    )
+    return Q(Exists(held)) | Q(Exists(pods))
 
 
 def node_named(user: Person, cluster: str, name: str) -> Node:
@@ -114,20 +131,17 @@ def with_gpus(user: Person, rows: Sequence[Node]) -> list[FleetNode]:
         return []
     of_mirror = MirrorObject.objects.filter(kind="Node", name__in={row.name for row in rows})
     facts = {(row.cluster_id, row.name): node_facts(row) for row in of_mirror}
-    named, counted = _named_uses(rows), _counted_uses(rows)
-    devices: dict[int, list[Device]] = defaultdict(list)
-    for device in Device.objects.filter(node__in=rows, present=True).order_by():
-        devices[device.node_id].append(device)
-    return [
-        FleetNode(
-            row=row,
-            facts=facts.get(key),
-            gpus=_gpus(row, devices[row.pk], named[key]),
-            resources=_resources(facts.get(key), counted[key]),
-        )
-        for row in rows
-        for key in ((row.cluster_id, row.name),)
-    ]
+    named, counted, devices = _named_uses(rows), _counted_uses(rows), _devices(rows)
+    flavors = {row.flavor_id: row.flavor for row in rows if row.flavor}
+    geometries = {id_: geometry_lookup.of_flavor(flavor) for id_, flavor in flavors.items()}
+    found = []
+    for row in rows:
+        key, geometry = (row.cluster_id, row.name), geometries.get(row.flavor_id)
+        divided = geometry if row.flavor and row.flavor.partitionable else None
+        gpus = [_gpu(one, divided, named[key]) for one in devices[row.pk]]
+        resources = _resources(facts.get(key), counted[key])
+        found.append(FleetNode(row, facts.get(key), gpus, resources, geometry))
+    return found
 
 
 def held_as_count(user: Person) -> dict[str, dict[str, int]]:
@@ -142,35 +156,51 @@ def held_as_count(user: Person) -> dict[str, dict[str, int]]:
     return found
 
 
-def _gpus(row: Node, devices: Iterable[Device], uses: Mapping[str, Sequence[DeviceUse]]) -> list[NodeGpu]:
-    of_gpu: dict[str, list[Device]] = defaultdict(list)
-    for device in devices:
-        of_gpu[parent_gpu(device.name)].append(device)
-    geometry = geometry_lookup.of_flavor(row.flavor) if row.flavor and row.flavor.partitionable else None
-    found = []
-    for name in sorted(of_gpu, key=lambda one: (len(one), one)):
-        of_one = sorted(of_gpu[name], key=lambda one: one.name)
-        first = of_one[0]
-        placed = []
-        for use in uses.get(name, ()):
-            place = known_placement(geometry, use.device) if geometry else None
-            profile = place.profile if place else _profile(use.device, of_one)
-            placement = (place.start, place.size) if place else None
-            placed.append(DeviceUse(use.holder, use.device, profile, placement, use.count))
-        found.append(
-            NodeGpu(
-                name=name,
-                uuid=str(first.attributes.get("parentUUID") or first.uuid),
-                is_healthy=all(one.healthy for one in of_one),
-                slices=geometry.memory if geometry else 0,
-                uses=sorted(placed, key=lambda use: (use.placement or (0, 0), use.device)),
-            )
-        )
+class PublishedGpu(NamedTuple):
+    """A GPU of which a node publishes devices; ``parts`` are those that are MIG instances, if it is none itself."""
+
+    name: str
+    uuid: str
+    is_healthy: bool
+    parts: Sequence[str]
+
+
+def _devices(rows: Sequence[Node]) -> dict[int, list[PublishedGpu]]:
+    """Return the published GPUs by node, in the order of their numbers; one query, since a GPU that can be divided has
+    dozens of devices.
+    """
+    devices = Device.objects.filter(node__in=rows, present=True).order_by()
+    split = Func(F("name"), Value("-mig-"), Value(1), function="split_part", output_field=CharField())
+    is_whole = Q(name=F("gpu"))
+    by_gpu = devices.annotate(gpu=split, parent=KT("attributes__parentUUID")).values_list("node_id", "gpu")
+    values = by_gpu.annotate(
+        all_healthy=BoolAnd("healthy"),
+        own_uuid=Max("uuid", filter=is_whole),
+        parent_uuid=Max("parent"),
+        names=ArrayAgg("name"),
+    )
+    found: dict[int, list[PublishedGpu]] = defaultdict(list)
+    for node, gpu, healthy, own, parent, names in sorted(values, key=lambda one: (len(one[1]), one[1])):
+        found[node].append(PublishedGpu(gpu, own or parent or "", healthy, names if own is None else ()))
     return found
 
 
-def _profile(device: str, devices: Iterable[Device]) -> str:
-    return next((str(one.attributes.get("profile", "")) for one in devices if one.name == device), "")
+def _gpu(one: PublishedGpu, geometry: Geometry | None, uses: Mapping[str, Sequence[DeviceUse]]) -> NodeGpu:
+    placed = []
+    for use in uses.get(one.name, ()):
+        place = known_placement(geometry, use.device) if geometry else None
+        profile = place.profile if place else label_of_device(use.device)
+        placement = (place.start, place.size) if place else None
+        placed.append(replace(use, profile=profile, placement=placement))
+    instances = [place for name in one.parts if geometry and (place := known_placement(geometry, name))]
+    return NodeGpu(
+        name=one.name,
+        uuid=one.uuid,
+        is_healthy=one.is_healthy,
+        slices=geometry.memory if geometry else 0,
+        uses=sorted(placed, key=lambda use: (use.placement or (0, 0), use.device)),
+        instances=sorted(instances, key=lambda place: place.start),
+    )
 
 
 def _resources(facts: NodeFacts | None, uses: Mapping[str, Sequence[DeviceUse]]) -> list[NodeResource]:
@@ -199,12 +229,17 @@ def _uses() -> Uses:
 def _named_uses(rows: Sequence[Node]) -> Uses:
     """Return the uses of devices that DRA names by node and GPU; two queries."""
     names, found, charged = {row.name for row in rows}, _uses(), set()
-    for one in UsageInterval.objects.filter(end=None, node__in=names).order_by("start"):
-        if device := device_of_slot(one.slot, one.node):
-            kind = "allocation" if one.member else "job"
-            holder = Holder(kind, str(one.holder_id), "", one.team, one.project, one.member)
-            found[one.cluster_id, one.node][parent_gpu(device)].append(DeviceUse(holder, device))
-            charged.add(one.slot)
+    held = UsageInterval.objects.filter(end=None, node__in=names).order_by("start")
+    in_use = HoldUse.objects.filter(end=None, holder_id=OuterRef("holder_id"))
+    columns = ("slot", "cluster_id", "node", "holder_id", "team", "project", "member", "has_pod")
+    for slot, cluster, node, id_, team, project, member, has_pod in held.annotate(has_pod=Exists(in_use)).values_list(
+        *columns
+    ):
+        if device := device_of_slot(slot, node):
+            holder = Holder("allocation" if member else "job", str(id_), "", team, project, member)
+            use = DeviceUse(holder, device, has_pod=has_pod or not member)
+            found[cluster, node][parent_gpu(device)].append(use)
+            charged.add(slot)
     for use in ForeignUse.objects.filter(end=None, kind=GPU, node__in=names).order_by("start"):
         if use.slot not in charged:
             holder = Holder("unmanaged", name=f"{use.consumer_kind} {use.namespace}/{use.consumer}")

@@ -14,7 +14,7 @@ class PoolUse:
     """A pool, in its units. ``total`` counts healthy devices on usable nodes; ``unmanaged`` of them are used by pods
     and claims without an allocation, ``blocked`` are free and lack CPU, memory or pods of their node.
 
-    ``free_slices`` of the largest slice, ``offering``, fit beside what is held now.
+    ``free_slices`` of the ``largest`` slice fit beside what is held now.
     """
 
     pool: Pool
@@ -22,7 +22,7 @@ class PoolUse:
     held: Fraction
     unmanaged: int
     blocked: int
-    offering: str
+    largest: Offering
     free_slices: int
 
     @property
@@ -51,6 +51,6 @@ def _pool_use(fleet: Fleet, offering: Offering, held: Mapping[str, int]) -> Pool
         held=max(units, default=Fraction(0)),
         unmanaged=use.foreign if use else 0,
         blocked=use.blocked if use else 0,
-        offering=offering.key,
+        largest=offering,
         free_slices=fleet.capacity(offering).free,
     )

@@ -35,6 +35,7 @@ LISTED = {
     "deployment": "pods -l app={}",
 }
 """What kubectl shows the pods of an example by, by its kind."""
+FILE = "gpu-portal.kubeconfig"
 USABLE = (Phase.ACTIVE, Phase.LEAVING)
 
 
@@ -132,15 +133,22 @@ def commands(kind: str, name: str, file: str) -> str:
     """
     return "\n".join(
         [
-            f"# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the {kind} as {file}:",
-            "export KUBECONFIG=$PWD/gpu-portal.kubeconfig",
+            f"# The kubeconfig saved as {FILE} (mode 0600), the {kind} as {file}:",
+            f"export KUBECONFIG=$PWD/{FILE}",
             f"kubectl get gpuprojects {names.GUARD}",
             "# Do not write a claim or a claim template: the label gives the pod its devices.",
-            f"kubectl apply -f {file}",
-            f"kubectl get {LISTED[kind].format(name)} -o wide",
-            f"kubectl logs -f {kind}/{name}",
-            f"kubectl exec -it {kind}/{name} -- sh",
-            f"kubectl port-forward {kind}/{name} 8080  # if it listens on this port",
-            f"kubectl delete {kind} {name}",
+            *use_commands(kind, name, file),
         ]
     )
+
+
+def use_commands(kind: str, name: str, file: str) -> list[str]:
+    """Return the kubectl commands that create an example, show, use and delete it."""
+    return [
+        f"kubectl apply -f {file}",
+        f"kubectl get {LISTED[kind].format(name)} -o wide",
+        f"kubectl logs -f {kind}/{name}",
+        f"kubectl exec -it {kind}/{name} -- sh",
+        f"kubectl port-forward {kind}/{name} 8080  # if it listens on this port",
+        f"kubectl delete {kind} {name}",
+    ]

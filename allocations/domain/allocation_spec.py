@@ -135,7 +135,7 @@ class AllocationSpec:
     ] = Labels()
     starts_at: Annotated[datetime | None, FieldInfo("Now, if not given.")] = None
     hours: Annotated[
-        Decimal | None, FieldInfo("Time held, summed over evictions; waiting does not count. 8 without ends_at.")
+        Decimal | None, FieldInfo("Duration in hours from the start, summed over evictions. 8 without ends_at.")
     ] = None
     ends_at: Annotated[
         datetime | None, FieldInfo("Instead of hours: a date that stays. Of hours it is null until held.")

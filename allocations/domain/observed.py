@@ -70,6 +70,10 @@ class ObservedAllocation:
         """Return which of the shared objects should have the allocation."""
         return Shared(self.is_usable, self.keeps_quota)
 
+    def with_guard_open(self, unpublished: str) -> "ObservedAllocation":
+        """Return the same state once the guard admits its pods; ``unpublished`` is what no node publishes of it."""
+        return replace(self, facts=replace(self.facts, listed=True, unpublished=unpublished))
+
     def with_blocked(self, why: str) -> "ObservedAllocation":
         """Return the same state while its claim is kept from the scheduler."""
         return replace(self, facts=replace(self.facts, blocked=why))

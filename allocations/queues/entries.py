@@ -4,7 +4,7 @@ A `QueueItem` has only the columns that positions and sums need; an `Entry` has 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -67,21 +67,32 @@ class QueueItem(NamedTuple):
         return self.order[2]
 
 
-def first_of_teams(teams: Collection[int], size: int) -> tuple[Counter[int], list[QueueItem]]:
-    """Return how many are queued by team, and the first ``size`` of all in order; one query."""
-    counts, first, unfinished = read_tables(*_first(size, teams), jobs.unfinished_part(teams))
+class QueuedFirst(NamedTuple):
+    """How many are queued by team, how many of them since before a time, and the first of all in order."""
+
+    by_team: Counter[int]
+    long_by_team: Counter[int]
+    items: Sequence[QueueItem]
+
+
+def first_of_teams(teams: Collection[int], size: int, before: datetime) -> QueuedFirst:
+    """Return what is queued in these teams, with the first ``size`` items; one query."""
+    counts, first, unfinished = read_tables(*_first(size, teams, before), jobs.unfinished_part(teams))
     queued = [one for one in of_rows(first, unfinished) if one.is_queued]
-    counted = Counter(dict(counts))
+    counted = Counter({team: number for team, number, _ in counts})
     counted.update(one.team for one in queued if one.is_job)
-    return counted, queued[:size]
+    long = Counter({team: number for team, _, number in counts if number})
+    long.update(one.team for one in queued if one.is_job and one.order[1] < before)
+    return QueuedFirst(counted, long, queued[:size])
 
 
-def _first(size: int, teams: Collection[int]) -> tuple[Columns, Columns]:
+def _first(size: int, teams: Collection[int], before: datetime) -> tuple[Columns, Columns]:
     rank = Case(*(When(priority=name, then=-value) for name, value in PRIORITIES.items()), output_field=IntegerField())
     queued, columns = _allocations(Q(project__team__in=teams), (Phase.QUEUED,))
-    by_team = queued.values("project__team_id").annotate(number=Count("pk"))
+    long = Count("pk", filter=Q(phase_since__lt=before))
+    by_team = queued.values("project__team_id").annotate(number=Count("pk"), long=long)
     return (
-        Columns(by_team, ("project__team_id", "number")),
+        Columns(by_team, ("project__team_id", "number", "long")),
         Columns(queued.annotate(rank=rank).order_by("rank", "created_at", "pk")[:size], columns),
     )
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import NamedTuple
 
 from allocations.queues import entries as queue_entries
 from allocations.queues.entries import Entry
+from portal.core import clock
 from portal.tenants.models import Team
+
+LONG = timedelta(hours=1)
 
 
 class WaitingEntry(NamedTuple):
@@ -18,9 +22,12 @@ class WaitingEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Waiting:
-    """``by_team`` is how many wait by team, without teams in whose queue nothing waits; ``first`` are the first."""
+    """``by_team`` is how many wait by team, without teams in whose queue nothing waits, and ``long_by_team`` how many
+    of them have waited longer than LONG; ``first`` are the first.
+    """
 
     by_team: Mapping[str, int] = field(default_factory=dict)
+    long_by_team: Mapping[str, int] = field(default_factory=dict)
     first: Sequence[WaitingEntry] = ()
 
     @property
@@ -33,10 +40,15 @@ def of_teams(teams: Iterable[Team], size: int) -> Waiting:
     slugs = {team.pk: team.slug for team in teams}
     if not slugs:
         return Waiting()
-    by_team, first = queue_entries.first_of_teams(slugs, size)
-    counted = {slugs[team]: number for team, number in by_team.items()}
+    by_team, long, first = queue_entries.first_of_teams(slugs, size, clock.now() - LONG)
     entries = queue_entries.full_entries(first) if first else {}
     return Waiting(
-        by_team=dict(sorted(counted.items(), key=lambda one: (-one[1], one[0]))),
+        by_team=_most_first(by_team, slugs),
+        long_by_team=_most_first(long, slugs),
         first=[WaitingEntry(slugs[one.team], entries[one.id]) for one in first if one.id in entries],
     )
+
+
+def _most_first(counted: Mapping[int, int], slugs: Mapping[int, str]) -> dict[str, int]:
+    found = {slugs[team]: number for team, number in counted.items()}
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))

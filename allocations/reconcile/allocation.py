@@ -49,8 +49,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
        does not reach it.
     4. Update the device affinity of its claims.
     5. Open usage intervals that the watcher could not open.
-    6. Derive the phase, and append a Transition if it changed. What can be used is active once the guard is seen to
-       admit its pods.
+    6. Derive the phase, and append a Transition if it changed. What can be used is active once the guard admits
+       its pods, which the project's reconcile records.
     7. Have the project reconciled, if its guard or quotas must change for this allocation, or only write its own hold
        quota. What cannot be used any more waits here until the guard is seen to admit none of its pods.
     8. Apply the plan of the allocation's own objects.

@@ -52,3 +52,9 @@ def read(cluster: str, id_: str) -> AllocationState | None:
     intervals = held_intervals.of_parts(latest, first)
     snapshot, gone = mirror.of_parts(objects, positions), unpublished.words(devices, resources)
     return AllocationState(rows[0], snapshot, applied.of_rows(records), intervals, gone)
+
+
+def read_held(id_: UUID) -> tuple[HeldIntervals, str]:
+    """Return what the ledger has of an allocation, and what of it no node publishes any more; one query."""
+    latest, first, devices, resources = read_tables(*held_intervals.parts(id_), *unpublished.parts(id_))
+    return held_intervals.of_parts(latest, first), unpublished.words(devices, resources)

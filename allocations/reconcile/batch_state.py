@@ -213,7 +213,7 @@ def _holders_query(rows: QuerySet[Allocation]) -> QueryTemplate:
 
 _WITH_SPECS = _holders_query(spec_of_row.rows())
 _WITHOUT_SPECS = _holders_query(
-    Allocation.objects.select_related("project").only("name", "ended_at", "project__namespace")
+    Allocation.objects.select_related("project").only("name", "phase", "ended_at", "project__namespace")
 )
 
 

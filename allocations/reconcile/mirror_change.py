@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.domain.objects import Ref
-from allocations.domain.observed_facts import gpu_project_facts, quota_facts
+from allocations.domain.observed_facts import HasFacts, gpu_project_facts, quota_facts
 from allocations.models import MirrorObject
 
 
@@ -54,10 +54,12 @@ class Change:
     @property
     def changed_listings(self) -> set[str]:
         """Return the names of the allocations whose pods a guard began or ceased to admit."""
-        if self.new.ref.kind != "GpuProject":
-            return set()
-        before, after = (gpu_project_facts(form) for form in (self.old, None if self.new.gone else self.new))
-        return set(before.get("allocations", ())) ^ set(after.get("allocations", ()))
+        return _listed(self.old) ^ self.listed
+
+    @property
+    def listed(self) -> set[str]:
+        """Return the names of the allocations whose pods the guard admits now; none if the object is no guard."""
+        return _listed(None if self.new.gone else self.new)
 
     @property
     def changed_holds(self) -> set[str]:
@@ -77,6 +79,11 @@ class Change:
     @property
     def _slices_after(self) -> Mapping[str, object]:
         return quota_facts(None if self.new.gone else self.new).get("slices", {})
+
+
+def _listed(guard: HasFacts | None) -> set[str]:
+    """Return the names of the allocations whose pods a GpuProject admits; none if the object is another."""
+    return set(gpu_project_facts(guard).get("allocations", ()))
 
 
 def with_kept_facts(

@@ -1,6 +1,7 @@
 """The project controller: the shared objects of a namespace, written by one worker at a time."""
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from allocations.cluster import names
@@ -11,13 +12,13 @@ from allocations.cluster.manifests.project import ProjectFacts, build, labels_of
 from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
-from allocations.domain.observed import Shared
-from allocations.domain.phases import Ending
+from allocations.domain.observed import ObservedAllocation, Shared
+from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.assessment import assess
 from allocations.lifecycle.modes.registry import mode_of
 from allocations.models import Allocation
-from allocations.reconcile import job_flavors, mirror, project_state, teardown
+from allocations.reconcile import allocation_state, job_flavors, mirror, project_state, teardown
 from allocations.reconcile.engine.applied import applied_objects, forget, of_rows, part_of
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
@@ -33,6 +34,21 @@ from portal.workqueue import targets
 from quotas.catalog.dra_resources import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
+
+
+@dataclass(frozen=True)
+class SharedBy:
+    """Which of the namespace's shared objects should have an allocation, and which are seen to; its state, if it was
+    assessed.
+    """
+
+    row: Allocation
+    wanted: Shared
+    seen: Shared
+    state: ObservedAllocation | None = None
+
+    def assessed(self, state: ObservedAllocation) -> "SharedBy":
+        return replace(self, wanted=state.shared, state=state)
 
 
 def reconcile_project(slug: str, client: Client) -> datetime | None:
@@ -60,9 +76,11 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
             live = _live_rows(project)
         if _is_terminating(project, snapshot):
             return None
-        manifests = build(project_facts(project, live, snapshot, applied, state.surroundings))
+        shared = shared_by(project, live, snapshot)
+        manifests = build(project_facts(project, shared, snapshot, applied, state.surroundings))
         stale = stale_refs(manifests, snapshot, applied)
         apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
+        _record_admitted(shared)
         forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
@@ -94,13 +112,13 @@ def _live_rows(project: Project) -> list[Allocation]:
 
 def project_facts(
     project: Project,
-    live: Iterable[Allocation],
+    shared: Iterable[SharedBy],
     snapshot: Snapshot,
     applied: Iterable[Ref],
     surroundings: ProjectSurroundings | None = None,
 ) -> ProjectFacts:
-    """Return what the project's manifests are built from: its row, its live allocations, the observed and the applied
-    objects, and its surroundings; without these one query.
+    """Return what the project's manifests are built from: its row, what its live allocations share, the observed and
+    the applied objects, and its surroundings; without these one query.
     """
     surroundings = surroundings or project_state.read_surroundings(project)
     offerings, pools = surroundings.offerings, surroundings.pools
@@ -108,12 +126,12 @@ def project_facts(
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
         _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
     )
-    for row, shared in _shared(project, list(live), snapshot):
-        spec = spec_of_row.resolved_spec(row)
+    for one in shared:
+        spec = spec_of_row.resolved_spec(one.row)
         backend = registry.backend_of(spec)
-        if shared.guard:
+        if one.wanted.guard:
             guards[spec.name] = backend.guard_entry(spec)
-        if shared.quota and spec.number is not None:
+        if one.wanted.quota and spec.number is not None:
             holds[spec.number] = hold_quota.hold(spec, backend.quota(spec))
     return ProjectFacts(
         slug=project.slug,
@@ -140,21 +158,32 @@ def project_facts(
     )
 
 
-def _shared(project: Project, live: Sequence[Allocation], snapshot: Snapshot) -> list[tuple[Allocation, Shared]]:
+def shared_by(project: Project, live: Sequence[Allocation], snapshot: Snapshot) -> list[SharedBy]:
     """Return which of the shared objects should have each allocation. Those of which that has changed are assessed;
     one query, if there are any: the rows of a backup may say what was so before.
     """
-    wanted = {row.pk: Shared(row.in_guard, row.in_quota) for row in live}
-    changed = [row for row in live if wanted[row.pk] != _seen(row, snapshot)]
-    if changed:
-        objects = mirror.of_allocations(project.cluster_id, project.namespace, changed)
-        wanted |= {row.pk: assess(row, objects).shared for row in changed}
-    return [(row, wanted[row.pk]) for row in live]
+    found = [SharedBy(row, Shared(row.in_guard, row.in_quota), _seen(row, snapshot)) for row in live]
+    changed = [one.row for one in found if one.wanted != one.seen]
+    if not changed:
+        return found
+    objects = mirror.of_allocations(project.cluster_id, project.namespace, changed)
+    return [one if one.wanted == one.seen else one.assessed(assess(one.row, objects)) for one in found]
 
 
 def _seen(row: Allocation, snapshot: Snapshot) -> Shared:
     spec = spec_of_row.resolved_spec(row)
     return mode_of(spec).shared(spec, snapshot)
+
+
+def _record_admitted(shared: Iterable[SharedBy]) -> None:
+    """Write the phase of the allocations whose pods the guard admits from now on, since the API server has accepted it:
+    that event need not be waited for. One query for each.
+    """
+    for one in shared:
+        is_new = one.wanted.guard and not one.seen.guard and one.row.phase != Phase.ACTIVE
+        if is_new and one.state is not None:
+            intervals, gone = allocation_state.read_held(one.row.pk)
+            transitions.record_phase(one.row, one.state.with_guard_open(gone), intervals)
 
 
 def _counted_resources(offerings: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from allocations.requests.details import Detail, HeldDevice
 from allocations.requests.selectors import isolation_of, reservation, warnings
 from frontend.presenters import amounts, claims, offerings, phases
 from frontend.presenters.phases import PhaseBadge
+from frontend.presenters.presets import again_url
 from portal.tenants.access import Permissions
 from quotas.catalog.models import Isolation
 
@@ -94,10 +95,7 @@ class Card:
     can_extend: bool
     can_retry: bool
     can_connect: bool
-
-    @property
-    def is_priced(self) -> bool:
-        return self.cost != amounts.NOT_PRICED
+    can_repeat: bool
 
     @property
     def is_running(self) -> bool:
@@ -146,6 +144,15 @@ class Card:
     @property
     def constraints(self) -> str:
         return _constraints(self.row)
+
+    @property
+    def again_url(self) -> str:
+        """The request form filled with what an allocation that has ended requested."""
+        return again_url(self.row)
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(dict.fromkeys(device.node for device in self.devices))
 
     @property
     def labelled(self) -> list[tuple[str, str]]:
@@ -208,6 +215,9 @@ def _card(
         can_extend=goes_on and permissions.can("allocation.extend", team, owner),
         can_retry=goes_on and row.needs_attention and permissions.can("allocation.release", team, owner),
         can_connect=row.phase in USABLE and permissions.can("allocation.connect", team),
+        can_repeat=row.ended_at is not None
+        and row.project.archived_at is None
+        and permissions.can("allocation.request", team),
     )
 
 
@@ -220,7 +230,7 @@ def _time(row: Allocation, now: datetime) -> str:
     left = row.ends_at - now if time.left is None and row.ends_at else time.left_at(now)
     if not left or left < held_time.NONE:
         return "time is up"
-    return f"{amounts.span(left)} left" + ("" if row.ends_at else ", once active")
+    return f"{amounts.span(left)} {'left' if row.ends_at else 'from start'}"
 
 
 def _gives_up_at(row: Allocation) -> datetime | None:
@@ -257,7 +267,7 @@ def event(transition: Transition, ended: PhaseBadge) -> Event:
         reason=transition.reason,
         message=transition.message,
         actor=transition.actor,
-        evidence=f"{evidence['kind']} {evidence['name']}" + (f", resource version {revision}" if revision else "")
+        evidence=f"{evidence['kind']} {evidence['name']}" + (f", resourceVersion {revision}" if revision else "")
         if evidence.get("kind") and evidence.get("name")
         else "",
     )

@@ -100,16 +100,16 @@ def relative(at: datetime, now: datetime) -> str:
 
 def node_share(share: NodeShare) -> str:
     """Return ``2.9 CPU and 31 GiB of memory``, rounded down; empty if no node has reported its capacity."""
-    return f"{_cpu(share.cpu_millicores)} CPU and {_memory(share.memory_mib)} of memory" if share else ""
+    return f"{cpu(share.cpu_millicores)} CPU and {memory(share.memory_mib)} of memory" if share else ""
 
 
-def _cpu(millicores: int) -> str:
+def cpu(millicores: int) -> str:
     """Return CPUs with one place, below one CPU with two."""
     place = 100 if millicores >= 1000 else 10
     return text(Fraction(millicores // place * place, 1000), 2).rstrip("0").rstrip(".")
 
 
-def _memory(mib: int) -> str:
+def memory(mib: int) -> str:
     return f"{mib // 1024} GiB" if mib >= 10 * 1024 else f"{mib} MiB"
 
 

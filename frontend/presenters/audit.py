@@ -8,6 +8,7 @@ from typing import Any
 from portal.core.models import AuditEntry, AuditSeal
 
 NOTHING = "–"
+SUMMARY_MAX = 120
 WAYS = {"page": "page", "api": "REST", "admin": "platform admin", "command": "command line", "worker": "worker"}
 
 
@@ -26,6 +27,11 @@ class AuditLine:
     changes: list[FieldChange]
     source: str
     position: int | None
+
+    @property
+    def summary(self) -> str:
+        """Return the changes in one line, or what else there is to read."""
+        return "; ".join(f"{one.field} {one.before} → {one.after}" for one in self.changes)[:SUMMARY_MAX] or "Details"
 
 
 def lines(entries: Iterable[AuditEntry]) -> list[AuditLine]:

@@ -113,17 +113,16 @@ def ordered(found: Costs, names: Mapping[str, str], order: str) -> list[CostRow]
 
 
 def outage_line(share: OutageShare, currency: str) -> str:
-    """Return what was charged for times in which nobody recorded a cluster; empty if there were none."""
+    """Return the gaps in metering, ``1 metering gap, < 1 min``, and what was charged for them; empty without any."""
     if not share.outages:
         return ""
     count, hours = len(share.outages), amounts.number(share.charged.gpu_hours)
     length = amounts.span(_time_in(one.window for one in share.outages))
-    times = "1 outage" if count == 1 else f"{count} outages"
+    gaps = "1 metering gap" if count == 1 else f"{count} metering gaps"
     cost = amounts.money(share.charged.cost, currency)
     clusters = sorted({one.cluster for one in share.outages})
     which = f"Cluster {clusters[0]}" if len(clusters) == 1 else f"At least one of the clusters {', '.join(clusters)}"
-    charged = f"{hours} GPU-hours, {cost}, are charged for the outages."
-    return f"{which} was not recorded for {length} ({times}). {charged}"
+    return f"{which}: {gaps}, {length.replace('under', '<')}. {hours} GPU-hours, {cost}, are charged for it."
 
 
 def billed_line(found: Costs) -> str:

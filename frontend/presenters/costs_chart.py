@@ -55,7 +55,7 @@ class Chart:
         """Return what the chart shows, for who does not see it."""
         most = max(self.steps, key=lambda one: one.total)
         names = ", ".join(one.name for one in self.series)
-        return f"Stacked bars of {self.unit} for each {self.step}: {names}. Most: {most.total:.2f}, {most.label}."
+        return f"Stacked bars of {self.unit} for each {self.step}: {names}. Most: {most.total:,.2f}, {most.label}."
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,6 @@ def _trend(amounts: Sequence[Decimal]) -> Trend:
         f"{round(place * width)},{round((high - amount) / span * (HEIGHT - 2)) + 1}"
         for place, amount in enumerate(amounts)
     )
-    words = [f"{amount:.2f}" for amount in (min(amounts), max(amounts), amounts[-1])]
+    words = [f"{amount:,.2f}" for amount in (min(amounts), max(amounts), amounts[-1])]
     is_even = len(set(words)) == 1
     return Trend(" ".join(points), f"{words[0]} all the time" if is_even else "from {} to {}, last {}".format(*words))

@@ -100,9 +100,9 @@ def _line(one: ChargedInterval) -> IntervalLine:
 
 
 def _words(source: Mapping[str, Any], is_estimated: bool) -> str:
-    """Return ``ResourceClaim vision-train/train, resource version 4711``."""
+    """Return ``ResourceClaim vision-train/train, resourceVersion 4711``."""
     name = "/".join(str(source[key]) for key in ("namespace", "name") if source.get(key))
     words = " ".join(part for part in (str(source.get("kind", "")), name) if part)
     if version := source.get("resource_version"):
-        words += f", resource version {version}"
+        words += f", resourceVersion {version}"
     return f"{words}, estimated" if is_estimated else words

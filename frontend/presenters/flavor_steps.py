@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from frontend.presenters.strips import HOURS_PLACES, TITLES, UNKNOWN
-from portal.core import money
+from frontend.presenters.amounts import number
+from frontend.presenters.strips import TITLES, UNKNOWN
 from quotas.costs.asset_strips import FlavorStrip
 from quotas.costs.calendar import Calendar
 from quotas.costs.rating import Window
@@ -56,9 +56,7 @@ def _hours(sums: Mapping[Category, Fraction], *, is_known: bool) -> list[tuple[s
     return [
         (
             title,
-            money.text(sums.get(category, Fraction(0)), HOURS_PLACES)
-            if is_known or category is Category.HELD
-            else UNKNOWN,
+            number(sums.get(category, Fraction(0))) if is_known or category is Category.HELD else UNKNOWN,
         )
         for category, title in TITLES.items()
     ]

@@ -2,7 +2,23 @@
 
 from dataclasses import dataclass
 
+from frontend.tables import Column
 from quotas.catalog.models import Flavor
+
+FLAVORS = (
+    Column("name", "Flavor", "row.name"),
+    Column("product", "Product", "row.product"),
+    Column("cluster", "Cluster", "row.cluster_id"),
+    Column("state", "State", "state"),
+    Column("offerings", "Offerings"),
+    Column("nodes", "Nodes", "row.node_count"),
+)
+NODES = (
+    Column("name", "Node", "name"),
+    Column("state", "State", "ready"),
+    Column("capacity", "Capacity"),
+    Column("problem", "Problem", "problem"),
+)
 
 
 @dataclass(frozen=True)

@@ -1,88 +1,64 @@
-"""Nodes and their GPUs as tiles, each with the colour and pattern of the team that uses it."""
+"""Nodes with their GPUs as cells, and the page of a node in words."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from urllib.parse import quote
+from itertools import groupby
 
 from django.urls import reverse
 
-from allocations.capacity.fleet_nodes import DeviceUse, FleetNode, Holder, NodeGpu, NodeResource
+from allocations.capacity.fleet_nodes import DeviceUse, FleetNode
 from allocations.domain.observed_facts import Condition
-from portal.core import money
+from frontend.presenters import fleet_cells
+from frontend.presenters.fleet_cells import Cell
 
-COLOURS, PATTERNS = 8, 3
-"""Colours that people with a colour vision deficiency tell apart, and patterns for more teams than those."""
-WHOLE = 8
-"""Into so many parts a tile is divided if its GPU cannot be."""
-MAX_TILES = 32
-"""So many GPUs of a resource have a tile of their own; of more there is one tile of all."""
 DRIVER_LABELS = {
     "Driver": "nvidia.com/cuda.driver-version.full",
     "CUDA": "nvidia.com/cuda.runtime-version.full",
     "Product": "nvidia.com/gpu.product",
 }
 GOOD_IF_TRUE = "Ready"
-VENDOR, MIG = "nvidia.com/", "nvidia.com/mig-"
-FREE, SICK, UNMANAGED = "free", "sick", "no allocation"
 
 
 @dataclass(frozen=True)
-class Swatch:
-    """A team's ``key`` of colour and pattern, such as ``3-1``."""
-
-    team: str
-    key: str
-    colour: int
-    pattern: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a tile, in per cent of its width; ``fill`` is a swatch's key, or ``unmanaged``."""
+class Run:
+    """Parts of a node beside each other that look the same, in per cent of all its GPUs."""
 
     x: str
     width: str
     fill: str
+    colour: int
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A GPU, or a unit of a resource. ``words`` are for screen readers and the title."""
+class NodeRow:
+    """``flavor`` is empty if the node is not offered; ``counts`` are of what a device plugin counts."""
 
-    url: str
-    label: str
-    words: str
-    parts: Sequence[Part]
-    is_sick: bool
-
-
-@dataclass(frozen=True)
-class TileGroup:
-    """The GPUs that DRA names, with an empty ``resource``, or those of a resource, of which ``used`` tells the use."""
-
-    tiles: Sequence[Tile]
-    resource: str = ""
-    used: str = ""
-
-
-@dataclass(frozen=True)
-class NodeTiles:
-    """``flavor`` is empty if the node is not offered. ``held`` is what allocations hold of the flavor as a count."""
-
-    row: FleetNode
     name: str
-    flavor: str
-    held: str
     url: str
-    groups: Sequence[TileGroup]
+    cluster: str
+    flavor: str
+    cells: Sequence[Cell]
+    counts: Sequence[str]
     problem: str
+
+    @property
+    def words(self) -> str:
+        """Return how many parts of its GPUs have each fill: ``h100-0: 6 held, used by a pod, 2 free``."""
+        fills = [part.fill for cell in self.cells for part in cell.parts]
+        found = [f"{fills.count(fill)} {word}" for fill, word in fleet_cells.FILLS.items() if fill in fills]
+        return f"{self.name}: {', '.join(found)}"
+
+    @property
+    def runs(self) -> list[Run]:
+        return list(_runs(self.cells))
 
 
 @dataclass(frozen=True)
 class Fleet:
-    nodes: Sequence[NodeTiles]
-    legend: Sequence[Swatch]
+    """``legend`` are the teams on these nodes with their colours."""
+
+    nodes: Sequence[NodeRow]
+    legend: Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -101,16 +77,11 @@ class ConditionLine:
     is_good: bool
 
 
-def tiles(found: Iterable[FleetNode], teams: Iterable[tuple[str, int]], held: Mapping[str, Mapping[str, int]]) -> Fleet:
-    """Return the nodes as tiles, and the swatches of the teams on them. ``teams`` are the slugs of all, each with a
-    number that it keeps, so that neither a new team nor one that is deleted changes the colour of another. ``held`` are
-    the slices that are held as a count, by flavor and offering.
-    """
-    swatches = {team: _swatch(team, number) for team, number in teams}
-    nodes = [_node(one, swatches, held) for one in found]
-    groups = (group for node in nodes for group in node.groups)
-    used = {part.fill for group in groups for tile in group.tiles for part in tile.parts}
-    return Fleet(nodes, [one for one in swatches.values() if one.key in used and _is_shown(one, nodes)])
+def rows(found: Iterable[FleetNode]) -> Fleet:
+    """Return the nodes with the teams on them."""
+    nodes = [_row(one) for one in found]
+    teams = {part.team for node in nodes for cell in node.cells for part in cell.parts if part.team}
+    return Fleet(nodes, [(team, fleet_cells.colour(team)) for team in sorted(teams)])
 
 
 def node_url(cluster: str, name: str) -> str:
@@ -143,115 +114,38 @@ def problem(found: FleetNode) -> str:
     if row.problem:
         return row.problem
     if found.facts and found.facts["unschedulable"]:
-        return "It is cordoned: new pods stay away until somebody uncordons it."
+        return "Cordoned: new pods stay away until it is uncordoned."
     if not row.ready:
-        return "Kubernetes reports it as not ready."
-    return "" if row.flavor_id else "It is not offered."
+        return "Not ready, as Kubernetes reports it."
+    return "" if row.flavor_id else "Not offered."
 
 
-def _swatch(team: str, number: int) -> Swatch:
-    colour, pattern = number % COLOURS, number // COLOURS % PATTERNS
-    return Swatch(team, f"{colour}-{pattern}", colour, pattern)
-
-
-def _is_shown(swatch: Swatch, nodes: Iterable[NodeTiles]) -> bool:
-    uses = (use for node in nodes for use in _uses(node.row))
-    return any(use.holder.team == swatch.team for use in uses)
-
-
-def _uses(found: FleetNode) -> Iterator[DeviceUse]:
-    for gpu in found.gpus:
-        yield from gpu.uses
-    for resource in found.resources:
-        yield from resource.uses
-
-
-def _node(found: FleetNode, swatches: dict[str, Swatch], held: Mapping[str, Mapping[str, int]]) -> NodeTiles:
+def _row(found: FleetNode) -> NodeRow:
     row = found.row
     url = node_url(row.cluster_id, row.name)
-    named = TileGroup([_gpu(url, gpu, swatches, is_usable=row.ready) for gpu in found.gpus])
-    counted = [_resource(url, resource, swatches, is_usable=row.ready) for resource in found.resources]
-    flavor = row.flavor.name if row.flavor else ""
-    groups = [group for group in (named, *counted) if group.tiles]
-    words = ", ".join(f"{count} × {offering}" for offering, count in held.get(flavor, {}).items())
-    return NodeTiles(found, row.name, flavor, words, url, groups, problem(found))
-
-
-def _gpu(url: str, gpu: NodeGpu, swatches: dict[str, Swatch], *, is_usable: bool) -> Tile:
-    width = gpu.slices or WHOLE
-    is_sick = not (gpu.is_healthy and is_usable)
-    parts: list[Part] = []
-    column = 0
-    for use in gpu.uses:
-        start, size = use.placement or (column, width if len(gpu.uses) == 1 else max(1, width // len(gpu.uses)))
-        parts.append(_part(start, size, width, use.holder, swatches))
-        column = start + size
-    return Tile(
-        url=f"{url}#{quote(gpu.name)}",
-        label=_label(gpu.uses, is_sick=is_sick),
-        words=f"{gpu.name}: {_words(gpu.uses, is_sick=is_sick)}",
-        parts=parts,
-        is_sick=is_sick,
+    return NodeRow(
+        name=row.name,
+        url=url,
+        cluster=row.cluster_id,
+        flavor=row.flavor.name if row.flavor else "",
+        cells=fleet_cells.cells(found, url),
+        counts=fleet_cells.resource_counts(found.resources),
+        problem=problem(found),
     )
 
 
-def _resource(url: str, resource: NodeResource, swatches: dict[str, Swatch], *, is_usable: bool) -> TileGroup:
-    """Return a tile for each GPU of a resource, in so many parts as it has replicas, and one for all MIG devices of a
-    profile or of very many. What is in use comes first, then what is free, then what cannot be used.
-    """
-    is_one = resource.name.startswith(MIG) or resource.count > MAX_TILES * resource.replicas
-    width = resource.count if is_one else resource.replicas
-    unusable = max(0, resource.count - resource.usable) if is_usable else resource.count
-    tiles = []
-    for first in range(0, resource.count, width):
-        placed = list(_between(resource.uses, first, first + width))
-        uses, is_sick = [use for use, _, _ in placed], first >= resource.count - unusable
-        tiles.append(
-            Tile(
-                url=f"{url}#{quote(resource.name)}",
-                label=_label(uses, is_sick=is_sick),
-                words=f"{resource.name}: {_words(uses, is_sick=is_sick)}",
-                parts=[_part(start - first, size, width, use.holder, swatches) for use, start, size in placed],
-                is_sick=is_sick,
-            )
-        )
-    name = resource.name.removeprefix(VENDOR)
-    words = f"{resource.used} of {resource.count} in use"
-    return TileGroup(tiles, name, f"{words}, {unusable} not usable" if unusable else words)
+def _runs(cells: Sequence[Cell]) -> Iterator[Run]:
+    """Yield the parts in order; each GPU has the same width."""
+    start = 0.0
+    parts = [(part, 100 * part.span / _width(cell) / len(cells)) for cell in cells for part in cell.parts]
+    for (fill, team), group in groupby(parts, key=lambda one: (one[0].fill, one[0].team)):
+        width = sum(share for _, share in group)
+        yield Run(f"{start:.2f}", f"{width:.2f}", fill, fleet_cells.colour(team))
+        start += width
 
 
-def _between(uses: Iterable[DeviceUse], start: int, end: int) -> Iterator[tuple[DeviceUse, int, int]]:
-    """Yield the uses that have units from ``start`` to ``end``, as they are counted one after the other, each with the
-    first of them and their number.
-    """
-    begin = 0
-    for use in uses:
-        first, last = max(begin, start), min(begin + use.count, end)
-        if first < last:
-            yield use, first, last - first
-        begin += use.count
-
-
-def _part(start: int, size: int, of: int, holder: Holder, swatches: dict[str, Swatch]) -> Part:
-    x, width = (money.text(Fraction(100 * number, of), 2) for number in (start, size))
-    return Part(x, width, swatches[holder.team].key if holder.team in swatches else "unmanaged")
-
-
-def _label(uses: Sequence[DeviceUse], *, is_sick: bool) -> str:
-    teams = list(dict.fromkeys(use.holder.team or UNMANAGED for use in uses))
-    held = teams[0] if len(teams) == 1 else f"{len(teams)} teams" if teams else FREE
-    return (f"{SICK}, {held}" if teams else SICK) if is_sick else held
-
-
-def _words(uses: Sequence[DeviceUse], *, is_sick: bool) -> str:
-    found = "; ".join(_holder(use.holder) + (f", {use.profile}" if use.profile else "") for use in uses)
-    return ", ".join(filter(None, ["cannot be used" if is_sick else "", found or FREE]))
-
-
-def _holder(holder: Holder) -> str:
-    if holder.kind == "unmanaged":
-        return f"{holder.name}, without allocation"
-    return f"{holder.team} / {holder.project}" + (f", {holder.member}" if holder.member else ", Job")
+def _width(cell: Cell) -> int:
+    return sum(part.span for part in cell.parts)
 
 
 def _holder_line(use: DeviceUse) -> HolderLine:
@@ -260,6 +154,8 @@ def _holder_line(use: DeviceUse) -> HolderLine:
         start, size = use.placement
         part = f"{use.profile}, memory slices {start} to {start + size - 1}" if size > 1 else f"{part}, slice {start}"
     if use.count > 1:
-        part = f"{use.count} units"
+        part = f"{use.count} slices"
+    if not use.has_pod:
+        part = f"{part}, held without a pod" if part else "held without a pod"
     url = "" if holder.kind == "unmanaged" else reverse(holder.kind, args=[holder.id])
-    return HolderLine(_holder(holder), url, part)
+    return HolderLine(fleet_cells.holder_words(holder), url, part)

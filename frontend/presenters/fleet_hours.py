@@ -7,14 +7,13 @@ from fractions import Fraction
 
 from django.utils import timezone
 
-from portal.core import money
+from frontend.presenters.amounts import number
 from quotas.metering import stranded_gpus
 from quotas.metering.fleet_hours import FlavorDay
 from quotas.metering.ledger_starts import capacity_recorded_since
 from quotas.metering.parts import Category
 from quotas.metering.stranding import StrandedGpus
 
-PLACES = 2
 WIDTH = 1000
 UNKNOWN = "unknown"
 TITLES = {
@@ -78,7 +77,7 @@ def _stranded(one: StrandedGpus) -> str:
     """Return ``0.43 GPUs of h100 are stranded now, on 1 GPU: a 1g.10gb would fit, and is not offered.``"""
     on = f"{one.count} GPU" if one.count == 1 else f"{one.count} GPUs"
     hint = f"a {one.profile} would fit, and is not offered" if one.profile else "no slice fits"
-    return f"{money.text(one.gpus, PLACES)} GPUs of {one.flavor} are stranded now, on {on}: {hint}."
+    return f"{number(one.gpus)} GPUs of {one.flavor} are stranded now, on {on}: {hint}."
 
 
 def _since(moment: datetime | None) -> str:
@@ -88,13 +87,13 @@ def _since(moment: datetime | None) -> str:
 def _line(hours: FlavorDay) -> FleetLine:
     is_known = hours.is_capacity_known
     amounts = [
-        (title, money.text(hours.parts[category], PLACES) if is_known or category == Category.HELD else UNKNOWN)
+        (title, number(hours.parts[category]) if is_known or category == Category.HELD else UNKNOWN)
         for category, title in TITLES.items()
     ]
     return FleetLine(
         day=f"{timezone.localtime(hours.start):%F}",
         flavor=hours.flavor or "not offered",
-        capacity=money.text(hours.capacity, PLACES) if is_known else UNKNOWN,
+        capacity=number(hours.capacity) if is_known else UNKNOWN,
         amounts=amounts,
         bar=list(_bar(hours)) if is_known else [],
         summary=", ".join(f"{title.lower()} {amount}" for title, amount in amounts),

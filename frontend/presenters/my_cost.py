@@ -215,12 +215,12 @@ def _unused_lines(parts: Sequence[UnusedAmount | None]) -> list[UnusedLine]:
     if len(known) < len(parts):
         return [*lines, UnusedLine(NOT_RECORDED, NOT_RECORDED)]
     is_priced = any(one.cost is not None for one in known)
-    whole = str(sum(costs, Decimal("0.00"))) if is_priced else amounts.NOT_PRICED
-    return [*lines, UnusedLine(str(sum(hours, Decimal("0.00"))), whole)]
+    whole = amounts.number(sum(costs, Decimal(0))) if is_priced else amounts.NOT_PRICED
+    return [*lines, UnusedLine(amounts.number(sum(hours, Decimal(0))), whole)]
 
 
 def _unused_line(one: UnusedAmount, hours: Decimal, cost: Decimal) -> UnusedLine:
-    return UnusedLine(str(hours), amounts.NOT_PRICED if one.cost is None else str(cost))
+    return UnusedLine(amounts.number(hours), amounts.NOT_PRICED if one.cost is None else amounts.number(cost))
 
 
 def _lines(costs: Costs, names: Sequence[str]) -> list[CostLine]:
@@ -231,8 +231,8 @@ def _lines(costs: Costs, names: Sequence[str]) -> list[CostLine]:
     return [
         CostLine(
             name=name,
-            gpu_hours=str(used),
-            cost=amounts.NOT_PRICED if _amount(row) is None else str(cost),
+            gpu_hours=amounts.number(used),
+            cost=amounts.NOT_PRICED if _amount(row) is None else amounts.number(cost),
             left_out=_left_out(row),
             share=None if _amount(row) is None else round(100 * cost / whole) if whole else 0,
         )
@@ -249,8 +249,8 @@ def _sum(costs: Costs, rows: Sequence[CostRow], name: str) -> CostLine:
     unpriced = sum((Fraction(row.unpriced_gpu_hours) for row in rows), Fraction(0))
     return CostLine(
         name=name,
-        gpu_hours=str(sum(hours, Decimal("0.00"))),
-        cost=str(sum(totals, Decimal("0.00"))) if is_priced else amounts.NOT_PRICED,
+        gpu_hours=amounts.number(sum(hours, Decimal(0))),
+        cost=amounts.number(sum(totals, Decimal(0))) if is_priced else amounts.NOT_PRICED,
         left_out=amounts.left_out(unpriced) if is_priced else "",
         share=None,
     )
@@ -279,4 +279,4 @@ def _money(amount: str | None, currency: str) -> str:
 
 
 def _text(amount: str) -> str:
-    return f"{round(Decimal(amount), PLACES)}"
+    return f"{round(Decimal(amount), PLACES):,}"

@@ -1,10 +1,12 @@
-"""Filters of the request form: by model, memory, kind of slice, price, and what is available now."""
+"""The table of the request form: its order, and its filters by model, memory, kind, price and what is available now."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from frontend.presenters import amounts
 from frontend.presenters.offerings import FlavorChoice, Offer
+from frontend.tables import Column, Sorting
 from quotas.catalog.models import Kind
 
 PRICES = ("0.25", "0.50", "1", "2", "4", "8")
@@ -22,20 +24,74 @@ class FilterField:
 
 
 @dataclass(frozen=True)
+class OfferGroup:
+    """Rows of the table. ``group`` is the heading of its flavors, ``fold`` the words for what is folded; both empty if
+    there is none.
+    """
+
+    offers: list[Offer]
+    group: str = ""
+    fold: str = ""
+
+
+@dataclass(frozen=True)
 class Filtered:
-    """The models that meet the filters, and the filter bar. ``slices`` is how many slices are shown."""
+    """The models that meet the filters, the filter bar, and the rows in order. ``slices`` is how many are shown."""
 
     choices: list[FlavorChoice]
     fields: list[FilterField]
     is_now: bool
     is_filtered: bool
+    sorting: Sorting
 
     @property
     def slices(self) -> int:
         return sum(len(choice.offers) for choice in self.choices)
 
+    @property
+    def sort(self) -> str:
+        """The value of the address that sorts so; empty if nothing does."""
+        column = self.sorting.column
+        return f"{'-' if self.sorting.is_descending else ''}{column.name}" if column else ""
 
-def filtered(choices: Sequence[FlavorChoice], values: Mapping[str, str], currency: str) -> Filtered:
+    @property
+    def groups(self) -> list[OfferGroup]:
+        """The rows, by model with the MIG slices folded; in one group if they are sorted or filtered."""
+        if self.sorting.column:
+            return [OfferGroup(self.sorting.rows(offer for choice in self.choices for offer in choice.offers))]
+        found = []
+        for choice in self.choices:
+            if self.is_filtered or not choice.is_folded:
+                found.append(OfferGroup(choice.offers, choice.group))
+            else:
+                found += [
+                    OfferGroup(choice.unfolded, choice.group),
+                    OfferGroup(choice.mig, choice.group, _fold(choice)),
+                ]
+        return found
+
+
+def _fold(choice: FlavorChoice) -> str:
+    """Return ``7 MIG slices, from 0.46``."""
+    prices = [offer.per_hour for offer in choice.mig if offer.per_hour is not None]
+    return f"{len(choice.mig)} MIG slices" + (f", from {amounts.rate(min(prices))}" if prices else "")
+
+
+def columns(currency: str) -> list[Column]:
+    return [
+        Column("model", "Model", ("product", "kind")),
+        Column("slice", "Slice", "kind"),
+        Column("vram", "VRAM", "memory_gib", is_number=True),
+        Column("cpu", "vCPU", "node_share.cpu_millicores", is_number=True),
+        Column("ram", "RAM", "node_share.memory_mib", is_number=True),
+        Column("isolation", "Isolation", "isolation"),
+        Column("rate", f"{currency}/h", "per_hour", is_number=True),
+        Column("free", "Free for you", "headroom.can_get_now", is_number=True),
+        Column("next", "Next free", "available_at"),
+    ]
+
+
+def filtered(choices: Sequence[FlavorChoice], values: Mapping[str, str], currency: str, sorting: Sorting) -> Filtered:
     """Return the choices that meet the filters in ``values``; a value that no filter offers is ignored.
 
     The chosen offering stays in sight.
@@ -56,7 +112,7 @@ def filtered(choices: Sequence[FlavorChoice], values: Mapping[str, str], currenc
         ]
         if offers:
             found.append(replace(choice, offers=offers))
-    return Filtered(found, fields, is_now, bool(wanted) or is_now)
+    return Filtered(found, fields, is_now, bool(wanted) or is_now, sorting)
 
 
 def _fields(choices: Iterable[FlavorChoice], values: Mapping[str, str], currency: str) -> list[FilterField]:

@@ -16,8 +16,10 @@ from frontend.presenters import amounts
 from frontend.presenters.pool_bars import PoolBar, pool_bar
 from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Pool, Sharing
+from quotas.catalog.node_shares import NodeShare
 from quotas.limits import names as queue_names
 
+SHARED: dict[str, str] = {Sharing.TIME_SLICING: "time-sliced"}
 ISOLATION = {
     Isolation.FULL: "dedicated GPU",
     Isolation.HARDWARE: "isolated in hardware",
@@ -38,19 +40,35 @@ class Offer:
     """
 
     key: str
+    product: str
+    flavor: str
     kind: str
     kind_value: str
-    memory: str
     memory_gib: int
+    replicas: int
     isolation: str
     is_shared: bool
-    node_share: str
+    node_share: NodeShare
     price: str
     per_hour: Fraction | None
     capacity: Capacity
     headroom: TeamHeadroom
     available_at: datetime | None
     unavailable: str
+
+    @property
+    def isolation_word(self) -> str:
+        """The isolation as a cell says it: ``dedicated``, ``hardware``."""
+        return self.isolation.removeprefix("isolated in ").removesuffix(" GPU")
+
+    @property
+    def cpu(self) -> str:
+        """The CPUs that go with one slice; empty if no node has reported its capacity."""
+        return amounts.cpu(self.node_share.cpu_millicores) if self.node_share else ""
+
+    @property
+    def ram(self) -> str:
+        return amounts.memory(self.node_share.memory_mib) if self.node_share else ""
 
 
 @dataclass(frozen=True)
@@ -101,12 +119,6 @@ class FlavorChoice:
         return [offer for offer in self.offers if not self.is_folded or offer.kind_value != Kind.MIG]
 
     @property
-    def cheapest_mig(self) -> str:
-        """The lowest price of a MIG slice; empty if none has a price."""
-        priced = [offer for offer in self.mig if offer.per_hour is not None]
-        return min(priced, key=lambda offer: offer.per_hour or 0).price if priced else ""
-
-    @property
     def has_claim(self) -> bool:
         return any(offer.kind_value == Kind.CLAIM for offer in self.offers)
 
@@ -116,7 +128,7 @@ class FlavorChoice:
 
 
 def choices(
-    team: Team, availability: Availability, prices: Mapping[str, Fraction], currency: str, releases: Releases
+    team: Team, availability: Availability, prices: Mapping[str, Fraction], releases: Releases
 ) -> list[FlavorChoice]:
     """Return every flavor and what ``team`` may have of it, now or after one of ``releases``; flavors without anything
     for the team come last.
@@ -124,7 +136,7 @@ def choices(
     flavors: dict[str, list[Offering]] = {}
     for offering in availability.fleet.offerings():
         flavors.setdefault(offering.flavor.name, []).append(offering)
-    found = [_choice(team, availability, rows, prices, currency, releases) for rows in flavors.values()]
+    found = [_choice(team, availability, rows, prices, releases) for rows in flavors.values()]
     return sorted(found, key=lambda choice: (choice.group, choice.is_out_of_reach))
 
 
@@ -133,7 +145,6 @@ def _choice(
     availability: Availability,
     rows: list[Offering],
     prices: Mapping[str, Fraction],
-    currency: str,
     releases: Releases,
 ) -> FlavorChoice:
     largest_first = sorted(
@@ -147,7 +158,7 @@ def _choice(
         memory=_gib(flavor.memory_mib),
         path=_path(CAPABILITIES[flavor.path]),
         pools=[_shared_pool(team, availability, pool, largest_first) for pool in _shared_pools(rows)],
-        offers=[_offer(team, availability, row, prices.get(row.key), currency, releases) for row in largest_first],
+        offers=[_offer(team, availability, row, prices.get(row.key), releases) for row in largest_first],
         notes=_notes(largest_first),
     )
 
@@ -183,6 +194,9 @@ def _notes(rows: Iterable[Offering]) -> list[str]:
     """Return why slices are not isolated, and which may only be requested one by one; each sentence once."""
     found = [isolation.slice_isolation(row).note for row in rows]
     found += [f"Request one {row.key} at a time." for row in rows if row.one_at_a_time]
+    found += [
+        f"CPU and memory of {row.key} are those of the devices that match." for row in rows if row.kind == Kind.CLAIM
+    ]
     return [note for note in dict.fromkeys(found) if note]
 
 
@@ -191,7 +205,6 @@ def _offer(
     availability: Availability,
     offering: Offering,
     price: Fraction | None,
-    currency: str,
     releases: Releases,
 ) -> Offer:
     capacity, headroom = availability.fleet.capacity(offering), availability.headroom(team, offering)
@@ -200,29 +213,22 @@ def _offer(
         release = forecast.earliest_fit(availability, team, offering, 1, releases())
     return Offer(
         key=offering.key,
+        product=product(offering),
+        flavor=offering.flavor.name,
         kind=_sentence_case(kind(offering)),
         kind_value=offering.kind,
-        memory=memory(offering),
         memory_gib=round(offering.memory_mib / 1024),
+        replicas=offering.replicas,
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
-        node_share=_node_share(offering),
-        price=amounts.NOT_PRICED if price is None else f"{amounts.rate(price, currency)} per hour",
+        node_share=NodeShare() if offering.kind == Kind.CLAIM else offering.node_share,
+        price=amounts.rate(price),
         per_hour=price,
         capacity=capacity,
         headroom=headroom,
         available_at=release.at if release else None,
         unavailable=_unavailable(team, capacity, headroom),
     )
-
-
-def _node_share(offering: Offering) -> str:
-    """Return the CPU and memory that go with one slice; empty if no node has reported its capacity."""
-    if not offering.node_share:
-        return ""
-    if offering.kind == Kind.CLAIM:
-        return "With CPU and memory of its node, by the devices that match."
-    return f"With {amounts.node_share(offering.node_share)} of its node."
 
 
 def product(offering: Offering) -> str:
@@ -235,23 +241,18 @@ def product(offering: Offering) -> str:
 
 
 def kind(offering: Offering) -> str:
-    """Return the kind of slice: ``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
+    """Return the kind of slice: ``MIG slice 1g.10gb``, ``time-sliced, 1 of 4 replicas``, ``vGPU``."""
     is_told = offering.sharing and offering.kind != Kind.CLAIM
-    words = Sharing(offering.sharing).label if is_told else Kind(offering.kind).label
+    words = str(Sharing(offering.sharing).label if is_told else Kind(offering.kind).label)
     if offering.kind == Kind.SHARED:
-        words = f"slice by {words}"
-    return f"{words} {offering.profile}" if offering.profile else str(words)
+        words = SHARED.get(offering.sharing, words)
+    words = f"{words} {offering.profile}" if offering.profile else words
+    return f"{words}, 1 of {offering.replicas} replicas" if offering.replicas > 1 else words
 
 
 def name(offering: Offering) -> str:
     """Return product and kind: ``NVIDIA H100 80GB HBM3, MIG slice 1g.10gb``; a whole card has its product only."""
     return product(offering) if offering.kind == Kind.WHOLE else f"{product(offering)}, {kind(offering)}"
-
-
-def memory(offering: Offering) -> str:
-    """Return the memory of one slice; of a shared one, what all that share it have together."""
-    amount = _gib(offering.memory_mib)
-    return f"{amount} shared by {offering.replicas}" if amount and offering.replicas > 1 else amount
 
 
 def _sentence_case(words: str) -> str:
@@ -265,49 +266,7 @@ def _gib(mib: int) -> str:
 
 def _unavailable(team: Team, capacity: Capacity, headroom: TeamHeadroom) -> str:
     if not capacity.total:
-        return "No healthy device now."
+        return "No healthy device"
     if not headroom.max_quota:
-        return f"Team {team.slug} has no quota for it. Ask an operator for one."
+        return f"No quota for team {team.slug}"
     return ""
-
-
-@dataclass(frozen=True)
-class HeadroomLine:
-    """A team's headroom of one offering, in slices; ``left`` is what it can get now, ``borrowed`` the part of it that
-    others would lend.
-    """
-
-    offering: str
-    product: str
-    kind: str
-    limit: int
-    left: int
-    borrowed: int
-
-
-@dataclass(frozen=True)
-class PoolHeadroom:
-    """A pool's use by a team, and the team's headroom of each offering of the pool."""
-
-    use: PoolUse
-    lines: list[HeadroomLine]
-
-
-def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Team, list[PoolHeadroom]]]:
-    """Return what each team has of each offering that it has a limit for, by the function that admits requests; grouped
-    by pool.
-    """
-    return [(team, _by_pool(team, availability)) for team in teams]
-
-
-def _by_pool(team: Team, availability: Availability) -> list[PoolHeadroom]:
-    pools: dict[str, PoolHeadroom] = {}
-    for one in availability.fleet.offerings():
-        side = availability.headroom(team, one)
-        if not side.max_quota:
-            continue
-        if one.pool.key not in pools:
-            pools[one.pool.key] = PoolHeadroom(pool_use(team, availability, one.pool), [])
-        line = HeadroomLine(one.key, product(one), kind(one), side.limit, side.can_get_now, side.can_borrow)
-        pools[one.pool.key].lines.append(line)
-    return [pool for _, pool in sorted(pools.items())]

@@ -23,7 +23,7 @@ BADGES = {
     Phase.QUEUED: PhaseBadge("Queued", "hourglass", "wait"),
     Phase.STARTING: PhaseBadge("Starting", "arrow-up", "move"),
     Phase.ACTIVE: PhaseBadge("Active", "check", "good"),
-    Phase.LEAVING: PhaseBadge("Leaving", "alert", "warn"),
+    Phase.LEAVING: PhaseBadge("Evicting", "alert", "warn"),
     Phase.SUSPENDED: PhaseBadge("Action needed", "hand", "warn"),
     Phase.RELEASING: PhaseBadge("Releasing", "arrow-down", "move"),
     Phase.ENDED: PhaseBadge("Ended", "square", "quiet"),

@@ -1,5 +1,6 @@
 """Pods that use an allocation, as its page shows them."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,12 @@ class PodLine:
     problem: str
     since: datetime | None
     events: Sequence[PodEvent]
+
+
+def count(pods: Iterable[UsingPod]) -> str:
+    """Return how many pods are in which state: ``2 running, 1 waiting``; ``none``."""
+    found = Counter(pod.state for pod in pods)
+    return ", ".join(f"{found[state]} {state}" for state in STATES if found[state]) or "none"
 
 
 def pod_lines(pods: Iterable[UsingPod], events: Mapping[str, Sequence[PodEvent]]) -> list[PodLine]:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from frontend import time_zone
 from frontend.presenters import amounts
+from frontend.tables import Column
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Offering
 from quotas.costs import selectors, withdrawals
@@ -132,11 +133,23 @@ def exact(amount: Decimal | Fraction, currency: str = "") -> str:
     """Return an amount with all its decimals, at least two."""
     value = Decimal(amount) if isinstance(amount, Decimal) else Decimal(amount.numerator) / amount.denominator
     places = -int(value.normalize().as_tuple().exponent)
-    return f"{value:.{max(2, places)}f} {currency}".strip()
+    return f"{value:,.{max(2, places)}f} {currency}".strip()
 
 
 def per_cent(share: Decimal | str | None) -> int | None:
     return None if share is None else round(100 * Decimal(share))
+
+
+def dated_columns(of: str, subject: str | tuple[str, ...], value: str, amount: str | tuple[str, ...]) -> list[Column]:
+    """Return the columns of a table of dated rows: what each is of, and its value, with the fields of both."""
+    return [
+        Column("of", of, subject),
+        Column("value", value, amount, is_number=True),
+        Column("since", "From", "valid_from"),
+        Column("until", "Until", "until"),
+        Column("state", "State"),
+        Column("source", "Source"),
+    ]
 
 
 def dated_lines(kind: str, rows: Iterable[Any], now: datetime) -> list[DatedLine]:
@@ -185,9 +198,9 @@ def month_lines(costs: Costs, bills: Mapping[tuple[str, date], Bill]) -> list[Mo
             MonthLine(
                 month=f"{month:%Y-%m}",
                 cluster=cluster,
-                capacity=UNKNOWN if rated is None else f"{rated:.2f}",
-                bill=f"{bill.amount:.2f}" if bill else "–",
-                difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+.2f}",
+                capacity=UNKNOWN if rated is None else f"{rated:,.2f}",
+                bill=f"{bill.amount:,.2f}" if bill else "–",
+                difference="–" if not bill else UNKNOWN if difference is None else f"{difference:+,.2f}",
                 reason="" if rated is not None else _why_unknown(costs.capacity_recorded_since.get(cluster), row),
             )
         )
@@ -205,7 +218,7 @@ def capacity_parts(costs: Costs) -> list[CapacityPart]:
         return []
     parts = [(PART_NAMES[name], amount) for name, amount in amounts.items() if amount]
     return [
-        CapacityPart(name, f"{amount:.2f}", f"{100 * amount / whole:.1f}")
+        CapacityPart(name, f"{amount:,.2f}", f"{100 * amount / whole:.1f}")
         for name, amount in (*parts, ("Capacity", whole))
     ]
 
@@ -314,9 +327,9 @@ def _shared(found: BillEffect) -> list[str]:
         ]
     whole, held, idle = found.of_holders + found.of_idle, found.of_holders, found.of_idle
     return [
-        f"At prices and node costs, the capacity of {found.bill.cluster_id} cost {capacity:.2f} {unit} in that month.",
-        f"The difference is {whole:+.2f} {unit}: {held:+.2f} {unit} is charged to teams in proportion to their cost, "
-        f"and {idle:+.2f} {unit} stays with the platform, for unallocated capacity.",
+        f"At prices and node costs, the capacity of {found.bill.cluster_id} cost {capacity:,.2f} {unit} in that month.",
+        f"The difference is {whole:+,.2f} {unit}: {held:+,.2f} {unit} is charged to teams in proportion to their cost, "
+        f"and {idle:+,.2f} {unit} stays with the platform, for unallocated capacity.",
     ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from frontend.presenters.amounts import number
 from frontend.presenters.fleet_hours import TITLES, UNKNOWN
 from quotas.metering.models import BalanceProof
 from quotas.metering.parts import Category
@@ -33,9 +34,9 @@ def _line(row: BalanceProof, since: datetime | None) -> HourLine:
         hour=row.hour,
         is_balanced=row.balanced,
         failures=row.failure_count,
-        capacity=f"{row.capacity_gpu_hours:.2f}" if is_known else UNKNOWN,
+        capacity=number(row.capacity_gpu_hours) if is_known else UNKNOWN,
         amounts=[
-            (title, f"{getattr(row, category.value):.2f}" if is_known or category == Category.HELD else UNKNOWN)
+            (title, number(getattr(row, category.value)) if is_known or category == Category.HELD else UNKNOWN)
             for category, title in TITLES.items()
         ],
     )

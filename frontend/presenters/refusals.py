@@ -22,7 +22,7 @@ from portal.core.errors import Violation
 
 KEPT = ("project", *(each.name for each in LABELLED), "name", "priority", "spread")
 """Fields that an alternative leaves as they are."""
-SPREAD = "“Slices may be on several nodes”"
+SPREAD = "“On several nodes”"
 OF_REST = (
     (re.compile(r"(; GET /\S+ lists them| \(path dra in GET /offerings\))"), ""),
     (re.compile(r"GET /offerings lists what is\."), "Choose one that is listed."),
@@ -40,6 +40,10 @@ class ShownViolation:
 
     who: str
     violation: Violation
+
+    @property
+    def is_node(self) -> bool:
+        return self.violation.dimension.startswith("node:")
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from frontend.presenters import amounts
 from frontend.presenters.costs_address import CostsAddress
 from frontend.presenters.costs_filters import costs_of
 from frontend.presenters.stranded import StrandedLine, stranded_lines
-from portal.core import money
 from portal.tenants.access import Permissions
 from quotas.costs import savings_rules
 from quotas.costs.rating import RatedUsage
 from quotas.costs.savings import Savings
 from quotas.costs.savings_rules import Saving, SavingKind
 
-HOURS_PLACES = 2
 UNKNOWN = "not known yet"
 WORDS = {
     SavingKind.IDLE_HOLD: (
@@ -187,7 +185,7 @@ def _price_url(flavor: str) -> str:
 def _detail(one: Saving) -> str:
     if one.kind is SavingKind.STRANDED:
         return "; ".join(
-            f"{money.text(layout.gpus, HOURS_PLACES)} GPUs now, on {layout.gpu_count}: "
+            f"{amounts.number(layout.gpus)} GPUs now, on {layout.gpu_count}: "
             + (f"a {layout.profile} would fit" if layout.profile else "no slice fits")
             for layout in one.layouts
         )
@@ -202,4 +200,4 @@ def _cost(usage: RatedUsage, currency: str) -> str:
 
 
 def _hours(usage: RatedUsage) -> str:
-    return money.text(usage.gpu_hours, HOURS_PLACES)
+    return amounts.number(usage.gpu_hours)

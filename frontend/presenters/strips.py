@@ -10,7 +10,6 @@ from typing import NamedTuple
 from frontend.presenters import amounts, fleet_hours
 from frontend.presenters.asset_links import AssetLinks
 from frontend.presenters.strip_axis import WIDTH
-from portal.core import money
 from portal.core.errors import Invalid
 from quotas.costs import windows
 from quotas.costs.asset_strips import FlavorStrip, GpuStrip, NodeKey, StripPart
@@ -22,7 +21,6 @@ from quotas.metering.parts import Category
 
 HEIGHT = 28
 """The units of a strip; 28 has halves, quarters, sevenths and eighths of them nearly whole."""
-HOURS_PLACES = 2
 MAX_DAYS = 92
 """The longest time that is shown."""
 MAX_PROJECTS = 3
@@ -140,7 +138,7 @@ def _asset_line(name: str, asset: Asset, currency: str, links: AssetLinks, drawn
         projects[holder.team, holder.project] += usage.gpu_hours
     ordered = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
     holders = [
-        HolderLink(f"{team} / {project}", links.project(project, asset.key.node), money.text(hours, HOURS_PLACES))
+        HolderLink(f"{team} / {project}", links.project(project, asset.key.node), amounts.number(hours))
         for (team, project), hours in ordered[:MAX_PROJECTS]
     ]
     line = _line(name, asset.parts, currency, drawn, is_known=asset.is_capacity_known)

@@ -1,7 +1,7 @@
 """Departments, teams and projects as a tree, and the activity in a team."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from allocations.models import Allocation
@@ -35,6 +35,27 @@ class DepartmentNode:
     department: Department
     teams: list[TeamBranch] = field(default_factory=list)
     below: list["DepartmentNode"] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OrganizationRow:
+    """A row of the table of the organization: a department, a team or a project, and how deep it is in the tree."""
+
+    kind: str
+    level: int
+    row: Department | Team | Project
+    of_project: ProjectRow | None = None
+
+
+def rows(nodes: Iterable[DepartmentNode], level: int = 0) -> Iterator[OrganizationRow]:
+    """Yield the tree as rows, from above to below."""
+    for node in nodes:
+        yield OrganizationRow("department", level, node.department)
+        for branch in node.teams:
+            yield OrganizationRow("team", level + 1, branch.team)
+            for found in branch.projects:
+                yield OrganizationRow("project", level + 2, found.project, found)
+        yield from rows(node.below, level + 1)
 
 
 def tree(user: User) -> list[DepartmentNode]:

@@ -1,94 +1,38 @@
-"""Allocations: the list, the page of one, and its actions."""
+"""The page of one allocation, and its actions."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.paginator import Paginator
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from allocations.connect.connection import USABLE, connect, label_line
-from allocations.domain.allocation_spec import Labels
-from allocations.domain.phases import DERIVED, Phase
+from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
-from allocations.models import HAS_ENDED, Allocation
+from allocations.models import Allocation
 from allocations.queues import entries
 from allocations.requests import forecast, pod_use, selectors, services
+from allocations.requests.pod_use import UsingPod
 from frontend.allocation_cards import cards_of
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, essential_page, page, release_page, show
 from frontend.poll_version import unchanged, version
-from frontend.presenters import phases
+from frontend.presenters import amounts, phases
 from frontend.presenters.allocations import Card, event
 from frontend.presenters.connecting import examples
-from frontend.presenters.pods import pod_lines
+from frontend.presenters.pods import count, pod_lines
 from frontend.presenters.waiting import Waiting, waiting
 from portal.core import clock
 from portal.core.errors import Invalid
-from portal.core.reading import Batch
-from portal.tenants import access
 from portal.yaml_text import to_yaml
+from quotas.costs import idle_holds
 
-PAGE_SIZE = 25
 MAX_REASON = 200
-USING = ("starting", "running", "ending")
-"""States of pods that are on a node."""
-PHASES = [(phase.value, phases.BADGES[phase].word) for phase in DERIVED]
-
-
-@require_safe
-@essential_page
-def index(request: PageRequest) -> HttpResponse:
-    """List the allocations the person may see with the filters of the address: what has not ended, then what has, each
-    the newest first.
-    """
-    rows, filters = _filtered(request)
-    found = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
-    shown = list(found.object_list)
-    current = version(shown, found.paginator.count)
-    if same := unchanged(request, current):
-        return same
-    batch = Batch()
-    projects = batch.add(access.project_slugs(request.user))
-    context = {
-        "cards": cards_of(request.user, shown, batch),
-        "live": any(row.phase != Phase.ENDED for row in shown),
-        "page": found,
-        "version": current,
-        "filters": filters,
-        "is_filtered": any(filters.values()),
-        "is_label_wrong": _labels(filters["label"]) is None,
-        "projects": [(slug, slug) for (slug,) in projects()],
-        "phases": PHASES,
-    }
-    return show(request, "frontend/allocations.html", context, partial="rows")
-
-
-def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
-    filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "label", "mine")}
-    rows = selectors.listed(request.user).order_by(HAS_ENDED, "-created_at", "-id")
-    if filters["project"]:
-        rows = rows.filter(project__slug=filters["project"])
-    if filters["phase"]:
-        rows = rows.exclude(phase=Phase.ENDED) if filters["phase"] == "live" else rows.filter(phase=filters["phase"])
-    if filters["label"]:
-        labels = _labels(filters["label"])
-        rows = rows.none() if labels is None else rows.filter(labels__contains=labels.to_json())
-    if filters["mine"]:
-        rows = rows.filter(requested_by=request.user)
-    return rows, filters
-
-
-def _labels(text: str) -> Labels | None:
-    """Return the labels that the filter names; None if it cannot be read."""
-    try:
-        return Labels.from_text(text)
-    except ValueError:
-        return None
+NO_PODS = {"pod_count": "", "pod_nodes": (), "idle": ""}
 
 
 @require_safe
@@ -111,6 +55,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
         "was_phase": request.GET.get("phase", ""),
         "was_usable": request.GET.get("usable", ""),
         **_use(card),
+        **_pod_facts(row, pod_use.pods(row)),
     }
     if not request.htmx:
         context["manifests"] = _manifests(row)
@@ -124,6 +69,18 @@ def _gpu(request: PageRequest, row: Allocation) -> Card:
 def _use(card: Card) -> dict[str, Any]:
     """Return the examples with their shell commands, once the slices are held."""
     return {"examples": examples(card.row) if card.can_connect else [], "label_line": label_line(card.row)}
+
+
+def _pod_facts(row: Allocation, found: Sequence[UsingPod]) -> dict[str, Any]:
+    """Return how many pods use what is held, on which nodes they are, and for how long there was none; one query."""
+    if row.held_since is None or row.ended_at is not None:
+        return NO_PODS
+    since = idle_holds.since({row.pk: row.held_since}).get(row.pk)
+    return {
+        "pod_count": count(found),
+        "pod_nodes": sorted({pod.node for pod in found if pod.node and pod.state in pod_use.ON_A_NODE}),
+        "idle": amounts.span(clock.now() - since) if since else "",
+    }
 
 
 def _waiting(row: Allocation) -> Waiting | None:
@@ -144,6 +101,7 @@ def pods(request: PageRequest, id_: UUID) -> HttpResponse:
         "has_events": events is not None,
         "is_held": row.phase in USABLE,
         "label_line": label_line(row),
+        **_pod_facts(row, found),
     }
     return show(request, "frontend/pods.html", context, partial="part")
 
@@ -171,7 +129,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
         "row": row,
         "card": _gpu(request, row),
         "is_own": row.requested_by == request.user,
-        "pods": [pod.name for pod in pod_use.pods(row) if pod.state in USING],
+        "pods": [pod.name for pod in pod_use.pods(row) if pod.state in pod_use.ON_A_NODE],
         "max_reason": MAX_REASON,
     }
     return show(request, "frontend/release.html", context, partial="question")
@@ -216,7 +174,6 @@ def kubeconfig(request: PageRequest, id_: UUID) -> HttpResponse:
 
 
 urlpatterns = [
-    path("allocations", index, name="allocations"),
     path("allocations/<uuid:id_>", allocation, name="allocation"),
     path("allocations/<uuid:id_>/release", release, name="release"),
     path("allocations/<uuid:id_>/extend", extend, name="extend"),

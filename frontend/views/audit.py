@@ -27,6 +27,7 @@ def audit(request: PageRequest) -> HttpResponse:
     """List entries, newest first, with the filters of the address; `older` is the entry after which the page begins."""
     given = {name: request.GET.get(name, "").strip().replace("\x00", "") for name in FIELDS}
     context: dict[str, object] = {"given": given, "is_filtered": any(given.values()), "lines": [], "problem": None}
+    context["named"] = [(name, name.capitalize(), given[name]) for name in NAMED]
     try:
         search, export = _search(given)
         rows = audit_log.matching(request.user, search)

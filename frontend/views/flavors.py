@@ -14,6 +14,7 @@ from frontend.menu import ADMIN, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import flavors as shown
+from frontend.tables import sorting
 from frontend.views.tenants import form_page
 from portal.core.errors import NotVisible
 from portal.core.quotation import named
@@ -44,10 +45,13 @@ def flavors(request: PageRequest) -> HttpResponse:
         ready_count=Count("nodes", filter=PRESENT & Q(nodes__ready=True) & HAS_UNITS),
         problem_count=Count("nodes", filter=PRESENT & ~Q(nodes__problem="")),
     )
-    others = Node.objects.select_related("cluster").filter(flavor=None, present=True).order_by("name", "pk")
+    others = Node.objects.select_related("cluster").filter(flavor=None, present=True)
+    order, of_nodes = sorting(request, shown.FLAVORS), sorting(request, shown.NODES, parameter="nodes")
     context = {
-        "lines": [shown.line(row) for row in counted.order_by("name")],
-        "others": paged(request, others, "page", PAGE_SIZE),
+        "sorting": order,
+        "lines": order.rows(shown.line(row) for row in counted.order_by("name")),
+        "sorting_nodes": of_nodes,
+        "others": paged(request, of_nodes.query(others, "name", "pk"), "page", PAGE_SIZE),
         "may_manage": access.can(request.user, services.ACTION, None),
     }
     return show(request, "frontend/flavors.html", context)
@@ -58,7 +62,8 @@ def flavors(request: PageRequest) -> HttpResponse:
 def flavor(request: PageRequest, name: str) -> HttpResponse:
     """Show one flavor with its nodes, those with a problem first."""
     row = _named(request, name)
-    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem="")).order_by("-has_problem", "name", "pk")
+    order = sorting(request, shown.NODES)
+    nodes = row.nodes.filter(present=True).annotate(has_problem=~Q(problem=""))
     context = {
         "row": row,
         "state": shown.state(row),
@@ -66,7 +71,8 @@ def flavor(request: PageRequest, name: str) -> HttpResponse:
         "is_listed": bool(tables_of(row.product)),
         "may_manage": access.can(request.user, services.ACTION, None),
         "offerings": row.offerings.order_by("key"),
-        "nodes": paged(request, nodes, "page", PAGE_SIZE),
+        "sorting": order,
+        "nodes": paged(request, order.query(nodes, "-has_problem", "name", "pk"), "page", PAGE_SIZE),
     }
     return show(request, "frontend/flavor.html", context)
 

@@ -1,60 +1,101 @@
 """The fleet now: nodes with their GPUs and who uses them, and the page of one node; for operators and auditors."""
 
-from django.db.models import Q
+from collections.abc import Iterable, Mapping
+
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
-from allocations.capacity import fleet_nodes
+from allocations.capacity import fleet as capacity_fleet
+from allocations.capacity import fleet_nodes, pool_use
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
 from frontend.poll_version import unchanged
 from frontend.presenters import fleet as shown
+from frontend.presenters import model_use
+from frontend.presenters.fleet_cells import FILLS
+from portal.clusters import registry
 from portal.core.reading import digest_of
+from portal.http import own_writes
 from portal.tenants.models import Team
 from quotas.catalog import faults
-from quotas.catalog.models import Flavor
+from quotas.catalog.models import Flavor, Node
 
-PAGE_SIZE = 50
+PAGE_SIZE, DENSE_SIZE = 50, 1000
 ATTENTION, NOT_OFFERED = "attention", "not-offered"
-STATES = {"": "All nodes", ATTENTION: "Something cannot be used", NOT_OFFERED: "Not offered"}
+STATES = {"": "All", ATTENTION: "Unavailable", NOT_OFFERED: "Not offered"}
+DENSE = "nodes"
+VIEWS = {"": "Slices", DENSE: "Nodes only"}
+FILTERS = ("cluster", "flavor", "team", "state", "node", "view")
 
 
 @require_safe
 @page
 def fleet(request: PageRequest) -> HttpResponse:
-    """Show a page of nodes as tiles, with the filters of the address."""
-    given = {name: request.GET.get(name, "").replace("\x00", "").strip() for name in ("flavor", "node", "state")}
-    rows = fleet_nodes.nodes(request.user)
-    if given["flavor"]:
-        rows = rows.filter(flavor__name=given["flavor"])
-    if given["node"]:
-        rows = rows.filter(name__icontains=given["node"])
-    if given["state"] == ATTENTION:
-        rows = rows.filter(faults.UNUSABLE | Q(pk__in=faults.unhealthy_devices().order_by().values("node")))
-    if given["state"] == NOT_OFFERED:
-        rows = rows.filter(flavor=None)
-    found = paged(request, rows, "page", PAGE_SIZE)
-    teams = Team.objects.order_by("pk").values_list("slug", "pk")
+    """Show a page of nodes with their GPUs, with the filters of the address; many as one strip each."""
+    given = {name: request.GET.get(name, "").replace("\x00", "").strip() for name in FILTERS}
+    is_dense = given["view"] == DENSE
+    found = paged(request, _filtered(request, given), "page", DENSE_SIZE if is_dense else PAGE_SIZE)
+    drawn = shown.rows(fleet_nodes.with_gpus(request.user, list(found)))
+    kept = capacity_fleet.fleet(own_writes.fleet_max_age_s(request.user.pk))
+    models = model_use.lines(pool_use.of_fleet(kept, kept.usage))
     held = fleet_nodes.held_as_count(request.user)
-    drawn = shown.tiles(fleet_nodes.with_gpus(request.user, list(found)), teams, held)
-    current = digest_of(drawn, found.of)
+    current = digest_of(drawn, found.of, models, held)
     if same := unchanged(request, current):
         return same
     query = request.GET.copy()
     query.pop("v", None)
+    flavors = list(Flavor.objects.order_by("name").values_list("name", flat=True))
+    choices = {
+        "cluster": ("Cluster", {"": "All"} | {slug: slug for slug in registry.slugs()}),
+        "flavor": ("Flavor", {"": "All"} | {name: name for name in flavors}),
+        "team": (
+            "Team",
+            {"": "All"} | {slug: slug for slug in Team.objects.order_by("slug").values_list("slug", flat=True)},
+        ),
+        "state": ("State", STATES),
+        "view": ("Show", VIEWS),
+    }
     context = {
         "given": given,
-        "states": STATES,
-        "flavors": list(Flavor.objects.order_by("name").values_list("name", flat=True)),
-        "is_filtered": any(given.values()),
+        "choices": [(name, word, list(values.items()), given[name]) for name, (word, values) in choices.items()],
+        "is_filtered": any(value for name, value in given.items() if name != "view"),
+        "is_dense": is_dense,
         "found": found,
+        "models": [(one, _count_words(held.get(one.flavor, {}))) for one in models],
         "nodes": drawn.nodes,
         "legend": drawn.legend,
+        "fills": list(FILLS.items()),
         "query": query.urlencode(),
         "version": current,
     }
     return show(request, "frontend/fleet.html", context, partial="rows")
+
+
+def _filtered(request: PageRequest, given: Mapping[str, str]) -> QuerySet[Node]:
+    rows = fleet_nodes.nodes(request.user)
+    if given["cluster"]:
+        rows = rows.filter(cluster=given["cluster"])
+    if given["flavor"]:
+        rows = rows.filter(flavor__name=given["flavor"])
+    if given["node"]:
+        rows = rows.filter(name__icontains=given["node"])
+    if given["team"]:
+        rows = rows.filter(fleet_nodes.used_by(given["team"]))
+    if given["state"] == ATTENTION:
+        rows = rows.filter(faults.UNUSABLE | Q(pk__in=faults.unhealthy_devices().order_by().values("node")))
+    if given["state"] == NOT_OFFERED:
+        rows = rows.filter(flavor=None)
+    return rows
+
+
+def _all_or(names: Iterable[str]) -> dict[str, str]:
+    return {"": "All"} | {name: name for name in names}
+
+
+def _count_words(held: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} × {offering}" for offering, count in held.items())
 
 
 @require_safe
@@ -87,4 +128,5 @@ urlpatterns = [
     path("fleet", fleet, name="fleet"),
     path("fleet/nodes/<str:cluster>/<str:name>", node, name="fleet-node"),
 ]
-DOCS = "operate/troubleshoot"
+DOCS = "operate/fleet"
+DOCS_OF = {"fleet-node": "operate/troubleshoot"}

@@ -1,11 +1,11 @@
 """Home: the person's active and queued allocations, and the sections that the person's roles add."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -17,15 +17,18 @@ from allocations.requests import selectors
 from frontend.allocation_cards import cards_of
 from frontend.pages import PageRequest, essential_page, show
 from frontend.poll_version import unchanged, version
+from frontend.presenters.allocations import Card
 from frontend.presenters.audit import lines
 from frontend.presenters.contacts import who_to_ask
-from frontend.presenters.home import health, leads, operators
-from frontend.presenters.offerings import headroom
+from frontend.presenters.home import engineers, finance, leads, operators, quotas
+from frontend.presenters.home.counters import Tile, joined, tiles
+from portal.core import clock
 from portal.core.reading import Rows, digest_of, read_tables
 from portal.http import own_writes
 from portal.tenants import audit_log, invitations
 from portal.tenants.audit_log import Search
 from portal.tenants.models import Invitation, Membership, PlatformRole, Role, Team, User
+from quotas.costs import idle_holds
 from quotas.costs.calendar import Calendar
 
 MAX_ROWS = 100
@@ -55,31 +58,29 @@ class Reader:
         return Availability(self.teams, user=self.user, fleet=self.fleet)
 
 
-Section = Callable[[Reader], dict[str, Any]]
-
-
 @require_safe
 @essential_page
 def home(request: PageRequest) -> HttpResponse:
-    """Show the page, or for htmx the person's rows, or one section of the person's roles (``part``). Once other
-    allocations run than before (``held``), the page loads their cost anew.
+    """Show the page, or for htmx what changes of it. Once other allocations run than before (``held``), the page loads
+    their cost anew.
     """
     reader = Reader(request.user)
-    sections = _sections(reader)
-    if request.htmx and (part := request.GET.get("part")):
-        return _part(request, part, sections, reader)
-    own = selectors.listed(request.user).filter(requested_by=request.user, ended_at=None)
-    rows = list(own[:MAX_ROWS])
-    current = version(rows)
+    listed = selectors.listed(request.user).filter(requested_by=request.user, ended_at=None)
+    rows = list(listed[:MAX_ROWS])
+    idle = idle_holds.since({row.pk: row.held_since for row in rows if row.held_since})
+    sections = {name: read(reader) for name, read in _sections(reader).items()}
+    current = digest_of(version(rows), sorted(idle.items()), sections)
     if same := unchanged(request, current):
         return same
-    found = cards_of(request.user, rows)
-    running = [card for card in found if card.is_running]
+    own = engineers.Own(cards_of(request.user, rows), idle, clock.now())
+    running = [card for card in own.cards if card.is_running]
     can_request = any(one.role in (Role.MEMBER, Role.LEAD) for one in reader.memberships)
     context = {
-        "running": running,
+        "counters": _counters(own, sections),
+        "sections": [{"template": f"frontend/home/{name}.html", "found": found} for name, found in sections.items()],
+        "running": [(card, own.idle_for(card)) for card in running],
         "held": digest_of([card.id for card in running]),
-        "waiting": [card for card in found if not card.is_running],
+        "waiting": [card for card in own.cards if not card.is_running],
         "version": current,
         "is_member": bool(reader.memberships),
         "can_request": can_request,
@@ -88,32 +89,15 @@ def home(request: PageRequest) -> HttpResponse:
         "who_to_ask": [] if can_request else who_to_ask(request.user),
     }
     if not request.htmx:
-        context |= {
-            "teams": headroom(reader.teams, reader.availability),
-            "invitations": reader.invitations,
-            "sections": [_shown(name, section(reader)) for name, section in sections.items()],
-        }
+        context |= {"teams": quotas.of_teams(reader.teams, reader.availability), "invitations": reader.invitations}
     response = show(request, "frontend/home.html", context, partial="rows")
     has_changed = request.htmx and request.GET.get("held") != context["held"]
     return trigger_client_event(response, "rows-changed", after="settle") if has_changed else response
 
 
-def _part(request: PageRequest, name: str, sections: Mapping[str, Section], reader: Reader) -> HttpResponse:
-    """Return a section for a poll: 204 if it has not changed, or if the person has the role no longer."""
-    if name not in sections:
-        return HttpResponse(status=204)
-    found = _shown(name, sections[name](reader))
-    return unchanged(request, found["version"]) or render(request, found["template"], {"section": found})
-
-
-def _shown(name: str, context: dict[str, Any]) -> dict[str, Any]:
-    """Return the section with its name and template, and a version that changes with what it shows."""
-    return {**context, "name": name, "template": f"frontend/home/{name}.html", "version": digest_of(context)}
-
-
-def _sections(reader: Reader) -> dict[str, Section]:
-    """Return what the person's roles add, in the order of the page."""
-    found: dict[str, Section] = {}
+def _sections(reader: Reader) -> dict[str, Callable[[Reader], Any]]:
+    """Return what reads the sections that the person's roles add, in the order of the page."""
+    found: dict[str, Callable[[Reader], Any]] = {}
     if reader.user.platform_role == PlatformRole.OPERATOR:
         found["operators"] = _operators
     if reader.user.platform_role == PlatformRole.AUDITOR:
@@ -123,21 +107,36 @@ def _sections(reader: Reader) -> dict[str, Section]:
     return found
 
 
-def _leads(reader: Reader) -> dict[str, Any]:
+def _counters(own: engineers.Own, sections: Mapping[str, Any]) -> list[Tile]:
+    """Return the strip of all roles of the person."""
+    found = [tiles(COUNTERS[name], facts) for name, facts in sections.items()]
+    return joined([*found, tiles(engineers.COUNTERS, own)] if own.cards else found)
+
+
+def _leads(reader: Reader) -> leads.LedTeams:
     teams = [one.team for one in reader.memberships if one.role == Role.LEAD]
-    return {"found": leads.of_teams(reader.user, teams, Calendar(timezone.get_current_timezone()))}
+
+    def read_cards(ids: Collection[UUID]) -> list[Card]:
+        return cards_of(reader.user, list(selectors.listed(reader.user).filter(pk__in=ids)))
+
+    calendar = Calendar(timezone.get_current_timezone())
+    return leads.of_teams(reader.user, teams, calendar, reader.availability, read_cards)
 
 
-def _operators(reader: Reader) -> dict[str, Any]:
-    found = operators.operations(reader.user, reader.fleet, reader.availability.usage)
-    return {"found": found, "checks": health.checks()}
+def _operators(reader: Reader) -> operators.Operations:
+    return operators.operations(reader.user, reader.fleet, reader.availability.usage)
 
 
-def _auditors(reader: Reader) -> dict[str, Any]:
-    rows = audit_log.matching(reader.user, Search()).order_by("-pk")[:LATEST_ENTRIES]
-    return {"lines": lines(rows)}
+def _auditors(reader: Reader) -> finance.Finance:
+    entries = audit_log.matching(reader.user, Search()).order_by("-pk")[:LATEST_ENTRIES]
+    return finance.of_month(reader.user, Calendar(timezone.get_current_timezone()), lines(entries))
 
 
+COUNTERS: Mapping[str, Any] = {
+    "operators": operators.COUNTERS,
+    "auditors": finance.COUNTERS,
+    "leads": leads.COUNTERS,
+}
 urlpatterns = [
     path("", home, name="home"),
 ]

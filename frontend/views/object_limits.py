@@ -34,7 +34,7 @@ def object_limits(request: PageRequest, slug: str) -> HttpResponse:
         except Invalid as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"Object limits of {row.slug} saved.")
+            messages.success(request, f"Object count quota of {row.slug} saved.")
             return redirect("object-limits", row.slug)
     return _show(request, row, form, status=400)
 

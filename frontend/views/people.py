@@ -8,24 +8,34 @@ from django.views.decorators.http import require_safe
 from frontend.menu import ADMIN, Item
 from frontend.paged import paged
 from frontend.pages import PageRequest, page, show
+from frontend.tables import Column, sorting
 from portal.tenants import access, members
-from portal.tenants.models import Project
+from portal.tenants.models import Project, Role
 
 PAGE_SIZE = 50
+COLUMNS = (
+    Column("person", "Person", "user__username"),
+    Column("team", "Team", "team__slug"),
+    Column("role", "Role", "role"),
+    Column("platform", "Platform role", "user__platform_role"),
+    Column("projects", "Projects"),
+)
 
 
 @require_safe
 @page
 def people(request: PageRequest) -> HttpResponse:
-    """List the members of the teams the person may see, by name; ``q`` finds people and teams by a part of the name.
-    Platform staff see who has a platform role, too.
+    """List the members of the teams the person may see, by name; ``q`` finds people and teams by a part of the name,
+    ``role`` those with a role. Platform staff see who has a platform role, too.
     """
-    name = request.GET.get("q", "").strip().replace("\x00", "")
+    name, role = (request.GET.get(field, "").strip().replace("\x00", "") for field in ("q", "role"))
     live = Project.objects.filter(archived_at=None).order_by("slug")
     rows = members.visible(request.user, name).prefetch_related(Prefetch("team__projects", live, "live_projects"))
-    found = paged(request, rows.order_by("user__username", "team__slug"), "page", PAGE_SIZE)
+    rows, order = rows.filter(role=role) if role else rows, sorting(request, COLUMNS)
+    found = paged(request, order.query(rows, "user__username", "team__slug"), "page", PAGE_SIZE)
     staff = members.with_platform_role(name) if access.sees_all(request.user) else []
-    return show(request, "frontend/people.html", {"found": found, "staff": staff, "name": name})
+    context = {"found": found, "sorting": order, "staff": staff, "name": name, "role": role, "roles": Role.choices}
+    return show(request, "frontend/people.html", context)
 
 
 urlpatterns = [

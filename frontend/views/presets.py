@@ -12,6 +12,7 @@ from frontend.pages import PageRequest, page, show
 from frontend.views.tenants import form_page
 from portal.core.errors import NotVisible
 from portal.tenants import access
+from quotas.catalog import selectors as catalog
 from quotas.catalog import services
 from quotas.catalog.models import Preset
 
@@ -20,7 +21,7 @@ from quotas.catalog.models import Preset
 @page
 def presets(request: PageRequest) -> HttpResponse:
     """List all presets, hidden ones too, for platform staff."""
-    rows = access.for_platform(request.user, Preset.objects.select_related("offering"))
+    rows = access.for_platform(request.user, catalog.operators_presets())
     context = {"rows": rows, "may_manage": access.can(request.user, services.ACTION, None)}
     return show(request, "frontend/presets.html", context)
 
@@ -36,7 +37,7 @@ def new(request: PageRequest) -> HttpResponse:
 @page
 def change(request: PageRequest, preset_id: int) -> HttpResponse:
     access.require(request.user, services.ACTION, None)
-    row = Preset.objects.filter(pk=preset_id).first()
+    row = catalog.operators_presets().filter(pk=preset_id).first()
     if row is None:
         raise NotVisible("The preset")
     return _edit(request, row, f"Preset {row.name}", "Save")

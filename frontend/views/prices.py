@@ -15,6 +15,7 @@ from frontend.pages import PageRequest, page, show
 from frontend.presenters import prices as shown
 from frontend.previewed_form import previewed
 from frontend.price_forms import NodeCostForm, NodeTermForm, PriceForm, TableForm
+from frontend.tables import sorting
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -24,6 +25,11 @@ from quotas.costs.price_tables import Import
 PAGE_SIZE = 50
 MAX_RESULTS = 100
 """The most rows of an import that are shown; errors come first."""
+PRICES = shown.dated_columns(
+    "Flavor or offering", ("flavor__name", "offering__key"), "Price", ("per_gpu_hour", "per_slice_hour")
+)
+NODE_COSTS = shown.dated_columns("Flavor and term, or node", ("flavor__name", "term", "node__name"), "Cost", "per_hour")
+NODE_TERMS = shown.dated_columns("Node", "node__name", "Term", "term")
 
 
 @require_safe
@@ -31,9 +37,11 @@ MAX_RESULTS = 100
 def prices(request: PageRequest) -> HttpResponse:
     """Show the prices in force and later ones, or with ``all`` their whole history."""
     now, is_all = clock.now(), bool(request.GET.get("all"))
-    rows = history.prices()
+    order, rows = sorting(request, PRICES), history.prices()
+    rows = order.query(rows if is_all else history.not_replaced(rows, now), "-valid_from", "-pk")
     context: dict[str, Any] = {
-        "found": paged(request, rows if is_all else history.not_replaced(rows, now), "page", PAGE_SIZE),
+        "sorting": order,
+        "found": paged(request, rows, "page", PAGE_SIZE),
         "is_all": is_all,
         "may_set": access.can(request.user, "price.manage", None),
         "not_priced": shown.not_priced(now),
@@ -43,9 +51,13 @@ def prices(request: PageRequest) -> HttpResponse:
         costs, terms = history.node_costs(request.user), history.node_terms(request.user)
         if not is_all:
             costs, terms = history.not_replaced(costs, now), history.not_replaced(terms, now)
+        by_cost = sorting(request, NODE_COSTS, parameter="sort-costs")
+        by_term = sorting(request, NODE_TERMS, parameter="sort-terms")
         context |= {
-            "found_costs": paged(request, costs, "costs", PAGE_SIZE),
-            "found_terms": paged(request, terms, "terms", PAGE_SIZE),
+            "sorting_costs": by_cost,
+            "sorting_terms": by_term,
+            "found_costs": paged(request, by_cost.query(costs, "-valid_from", "-pk"), "costs", PAGE_SIZE),
+            "found_terms": paged(request, by_term.query(terms, "-valid_from", "-pk"), "terms", PAGE_SIZE),
         }
         context["cost_lines"] = shown.dated_lines("node-cost", context["found_costs"], now)
         context["term_lines"] = shown.dated_lines("node-term", context["found_terms"], now)

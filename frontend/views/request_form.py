@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
@@ -27,9 +28,10 @@ from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, claims, phases, refusals
 from frontend.presenters.contacts import who_to_ask
-from frontend.presenters.offering_filters import filtered
+from frontend.presenters.offering_filters import columns, filtered
 from frontend.presenters.offerings import choices
-from frontend.presenters.presets import filled_forms
+from frontend.presenters.presets import address_of, filled_forms, query_of
+from frontend.tables import sorting
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.core.reading import Rows, read_tables
@@ -43,13 +45,13 @@ from quotas.catalog.models import Preset
 from quotas.costs import selectors as costs
 
 EMPTY_SUMMARY: dict[str, Any] = {
-    **{"seen": None, "unclear": "", "chosen_words": "", "curl": "", "violations": [], "chips": []},
+    **{"seen": None, "unclear": "", "chosen_words": "", "total": "", "curl": "", "violations": [], "chips": []},
     **{"matches": [], "claim_yaml": ""},
 }
+MAX_CHIPS = 5
 ALREADY_REQUESTED = "This request was already submitted. To request another allocation, open Request again."
-RELOADS = ("check", "filter", "more", "fewer")
+RELOADS = ("check", "filter", "sort_by", "more", "fewer")
 """Buttons that show the form again and send nothing; without scripts they post it, since it has a token."""
-NOT_IN_ADDRESS = ("csrfmiddlewaretoken", "key")
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
 DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
@@ -62,7 +64,7 @@ def request_form(request: PageRequest) -> HttpResponse:
     projects = start.projects
     if request.method == "POST":
         is_reload = any(name in request.POST for name in RELOADS)
-        return redirect(_address(request.POST)) if is_reload else _send(request, projects)
+        return redirect(address_of(request.POST)) if is_reload else _send(request, projects)
     values = _values(request.GET, projects, start.last)
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
     response = _page(request, projects, form, values)
@@ -74,19 +76,16 @@ def request_form(request: PageRequest) -> HttpResponse:
 def preview(request: PageRequest) -> HttpResponse:
     """Show what the form's values would get and cost, decided by the same rules; a part of the form's page."""
     if not request.htmx:
-        return redirect(_address(request.GET))
+        return redirect(address_of(request.GET))
     start = _initial_data(request)
     projects, values = start.projects, _values(request.GET, start.projects, start.last)
-    context = {"claim": _claim(request, values), **_preview(request, projects, values)}
+    context = {"claim": _claim(request, values), "link": _link(values), **_preview(request, projects, values)}
     return show(request, "frontend/request_form.html", context, partial="answer")
 
 
-def _address(values: QueryDict) -> str:
-    """Return the address of the form filled with the values, without what must not be in an address."""
-    query = values.copy()
-    for name in NOT_IN_ADDRESS:
-        query.pop(name, None)
-    return f"{reverse('request')}?{query.urlencode()}"
+def _link(values: QueryDict) -> str:
+    """Return the whole address of the form with this request, to be shared."""
+    return f"{settings.PORTAL_URL}{reverse('request')}?{query_of(values)}"
 
 
 def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
@@ -122,7 +121,6 @@ def _page(
         "form": form,
         "projects": projects,
         "choices": [],
-        "found": filtered([], values, ""),
         "chosen": values.get("offering", ""),
         "who_to_ask": [] if projects else who_to_ask(request.user),
     }
@@ -130,14 +128,14 @@ def _page(
         team, offered = project.team, fleet(own_writes.fleet_max_age_s(request.user.pk))
         availability = Availability([team], user=request.user, project=project, fleet=offered)
         releases = cache(lambda: forecast.expected_releases(clock.now(), availability.index))
-        listed = choices(team, availability, offered.prices, offered.currency, releases)
-        context |= {"team": team, "choices": listed, "found": filtered(listed, values, offered.currency)}
+        listed = choices(team, availability, offered.prices, releases)
+        found = filtered(listed, values, offered.currency, sorting(request, columns(offered.currency)))
+        context |= {"team": team, "choices": listed, "found": found}
         usable = [offer.key for choice in listed for offer in choice.offers if not offer.unavailable]
         start = _initial_data(request)
         context["presets"] = filled_forms(start.presets, start.last, usable, values)
         context["claim_places"] = ",".join(f"#claim-{choice.name}" for choice in listed if choice.has_claim)
-    context["claim"] = _claim(request, values)
-    context |= _preview(request, projects, values)
+    context |= {"claim": _claim(request, values), "link": _link(values), **_preview(request, projects, values)}
     context |= _refusal(refused, values, context["chips"]) if refused else {"refusal": None}
     context["key"] = values.get("key") or form_idempotency.new_key()
     return show(request, "frontend/request_form.html", context, status=status)
@@ -183,7 +181,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
         "seen": seen,
         "badge": phases.FITS["later" if seen.period.starts_at and seen.fits != "never" else seen.fits],
         "per_hour": amounts.rate(seen.price_per_hour, seen.currency),
-        "total": amounts.money(seen.price_total, seen.currency),
+        "total": "" if seen.fits == "never" else amounts.money(seen.price_total, seen.currency),
         "hours": hours,
         "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "violations": refusals.violations(seen.violations),
@@ -206,7 +204,7 @@ def _with_spread(
         return summary
     if other.fits == "never":
         return summary
-    return summary | {"chips": [refusals.spread_chip(other, values), *summary["chips"]]}
+    return summary | {"chips": [refusals.spread_chip(other, values), *summary["chips"]][:MAX_CHIPS]}
 
 
 def _claim_summary(seen: Preview) -> dict[str, Any]:
@@ -252,7 +250,7 @@ def _initial_data(request: PageRequest) -> InitialData:
             access.projects_in_use(user),
             access.roles_in_teams(user),
             Rows(selectors.visible(user).filter(requested_by=user, project__archived_at=None)[:1]),
-            Rows(catalog.presets()),
+            Rows(catalog.presets_for(user)),
         )
         permissions = Permissions(user, dict(roles))
         may_request = [one for one in projects if permissions.can("allocation.request", one.team_id)]

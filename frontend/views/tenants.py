@@ -11,10 +11,10 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.projects import editable, organization
-from frontend.base_form import Form, ModelForm
+from frontend.base_form import Form, PageForm
 from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
-from frontend.presenters.tenants import tree
+from frontend.presenters.tenants import rows, tree
 from frontend.tenant_forms import DepartmentForm, NewDepartmentForm, NewProjectForm, NewTeamForm, TeamForm
 from portal.core.errors import Invalid, Refused
 from portal.tenants import access, services
@@ -23,12 +23,13 @@ from portal.tenants import access, services
 @require_safe
 @page
 def tenants(request: PageRequest) -> HttpResponse:
-    context = {"tree": tree(request.user), "may_manage": editable.may_manage(request.user)}
+    """Show departments, teams and projects as one table in the order of the tree."""
+    context = {"rows": list(rows(tree(request.user))), "may_manage": editable.may_manage(request.user)}
     return show(request, "frontend/tenants.html", context)
 
 
 def form_page(
-    request: PageRequest, form: Form | ModelForm, act: Callable[[dict[str, Any]], str], words: Mapping[str, str]
+    request: PageRequest, form: PageForm, act: Callable[[dict[str, Any]], str], words: Mapping[str, str]
 ) -> HttpResponse:
     """Show a form on a page of its own. ``act`` performs a valid one and returns the message to show; ``words``:
     ``title``, ``button``, and ``back``, the page afterwards.

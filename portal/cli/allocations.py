@@ -80,7 +80,7 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--hours",
     type=times.HOURS,
-    help="Time held, e.g. 8 or 0.5; waiting does not count. 8 if --ends-at is not given either.",
+    help="Duration from the start, e.g. 8 or 0.5. 8 if --ends-at is not given either.",
 )
 @click.option("--ends-at", type=times.MOMENT, help="RFC 3339 time with offset, instead of --hours: a date that stays.")
 @click.option(

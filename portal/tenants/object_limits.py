@@ -2,9 +2,9 @@
 
 A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` enforces the
 numbers, and the admission policy ``all-objects.yaml`` the sizes; number × size, summed over the kinds, stays below the
-bound of a project (setting ``PROJECT_STORE_MIB``). Unfinished pods of no allocation or queued Job are bounded again
-(ResourceQuota ``gpu-portal-other-pods``): each keeps the scheduler and the controllers busy, whether it fits on a node
-or not.
+bound of a project (setting ``PROJECT_STORE_MIB``). Unfinished pods outside allocations and queued Jobs are bounded
+again (ResourceQuota ``gpu-portal-other-pods``): each keeps the scheduler and the controllers busy, whether it fits on a
+node or not.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ OBJECT_KINDS = {
             minimum=HOLDERS,
             size_kib=2 * OBJECT_KIB,
         ),
-        ObjectKind(OTHER_PODS, "Unfinished pods of no allocation or queued Job", "pods", 250, 10_000, size_kib=0),
+        ObjectKind(OTHER_PODS, "Pods outside allocations", "pods", 250, 10_000, size_kib=0),
         ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
         # Tenants' role has the verb create for a guard's words alone (policies/refused-kinds.yaml), and a quota of 0
         # refuses where that guard is not applied.

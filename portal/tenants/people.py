@@ -1,6 +1,6 @@
 """People and their tokens, as operators manage them: over REST, where the admin is not at hand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
@@ -26,6 +26,12 @@ def person(user: User, username: str) -> User:
     if found is None:
         raise NotVisible(f"The person {named(username)}", hint="See the list of people.")
     return found
+
+
+def keep_columns(user: User, table: str, names: Sequence[str]) -> None:
+    """Keep which columns of a list the person chose, for the person alone."""
+    user.columns = {**user.columns, table: list(names)}
+    user.save(update_fields=["columns"])
 
 
 def create(user: User, username: str, password: str, **fields: Any) -> User:

@@ -1,6 +1,8 @@
 """Django admin pages of the catalog, read-only; what operators decide has pages of its own."""
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.urls import reverse
 
 from portal.core.admin import ReadOnlyAdmin
@@ -33,6 +35,9 @@ class PresetAdmin(ReadOnlyAdmin):
 
     def view_on_site(self, obj: Preset) -> str:
         return reverse("presets")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Preset]:
+        return super().get_queryset(request).filter(owner=None)
 
 
 @admin.register(FlavorVersion)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
+from django.conf import settings
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
@@ -260,13 +261,27 @@ class Offering(models.Model):
         return self.sharing == Sharing.MPS if decided is None else decided
 
 
-class Preset(models.Model):
-    """A request that operators offer under a name: so many slices of an offering, for so many hours.
+MAX_NAME = 40
+"""Of a preset."""
 
-    Shown by `position`, then by name, to people whose team has quota of the offering.
+
+class Preset(models.Model):
+    """A request under a name: so many slices of an offering, for so many hours.
+
+    Operators offer those without an `owner`, shown by `position`, then by name, to people whose team has quota of the
+    offering. A person's own has all fields of the request in `query`, as the address of the page Request has them.
     """
 
-    name = models.CharField(max_length=40, unique=True, help_text="such as Notebook, or 8-GPU node")
+    name = models.CharField(max_length=MAX_NAME, help_text="such as Notebook, or 8-GPU node")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="presets",
+    )
+    query = models.TextField(blank=True, editable=False)
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="presets")
     count = models.PositiveIntegerField(default=1, validators=[MinValueValidator(1)])
     hours = models.DecimalField(
@@ -277,6 +292,9 @@ class Preset(models.Model):
 
     class Meta:
         ordering = ("position", "name")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("owner", "name"), nulls_distinct=False, name="preset_once_per_owner")
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -1,4 +1,4 @@
-"""What refers to a flavor, so that it has to stay accepted: limits, also past ones, presets and allocations.
+"""What refers to a flavor, so that it has to stay accepted: limits, also past ones, operators' presets, allocations.
 
 Prices and costs of capacity do not count: a proposal may have them, and keeps its name while it has a price.
 """
@@ -23,7 +23,8 @@ def to_flavor(flavor: Flavor) -> list[str]:
         keys = list(rows.values_list("pk", flat=True))
         for relation in _relations(rows.model):
             model = relation.related_model
-            found[model] += model._default_manager.filter(**{f"{relation.field.name}__in": keys}).count()
+            rows_of_model = model._default_manager.filter(**{f"{relation.field.name}__in": keys})
+            found[model] += (rows_of_model.filter(owner=None) if model is Preset else rows_of_model).count()
     return [_words(model, number) for model, number in found.items() if number]
 
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 
+from portal.tenants.models import User
 from quotas.catalog import blocked_capacity, node_labels
 from quotas.catalog.models import HOLDER_PODS, Flavor, Kind, Offering, Path, Pool, Preset
 from quotas.catalog.node_shares import NodeShare
@@ -91,6 +92,17 @@ def pools(cluster: str = "") -> QuerySet[Pool]:
     return rows.filter(flavor__cluster=cluster) if cluster else rows
 
 
+def operators_presets() -> QuerySet[Preset]:
+    """Return the presets that operators offer, hidden ones too, in order, with their offering."""
+    return Preset.objects.filter(owner=None).select_related("offering__flavor")
+
+
 def presets() -> QuerySet[Preset]:
-    """Return the presets that are not hidden, in order, with their offering."""
-    return Preset.objects.filter(hidden=False).select_related("offering__flavor")
+    """Return the operators' presets that are not hidden, in order, with their offering."""
+    return operators_presets().filter(hidden=False)
+
+
+def presets_for(user: User) -> QuerySet[Preset]:
+    """Return the operators' presets that are not hidden, then the person's own, with their offering."""
+    rows = Preset.objects.filter(Q(owner=None, hidden=False) | Q(owner=user))
+    return rows.select_related("offering__flavor").order_by(F("owner").asc(nulls_first=True), "position", "name")

@@ -1,27 +1,27 @@
 """What could be saved of what a person may see, with its money; a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from uuid import UUID
 
-from django.db.models import Count, Max, Q
+from django.db.models import Q
 
 from portal.core.errors import Invalid
 from quotas.catalog.models import Offering
-from quotas.costs import fleet_costs, ledger, quiet_hours, rates, rating, savings_rules, selectors
+from quotas.costs import fleet_costs, idle_holds, ledger, quiet_hours, rates, rating, savings_rules, selectors
 from quotas.costs.fleet_costs import FleetCosts
 from quotas.costs.questions import Question
 from quotas.costs.rates import PriceList
 from quotas.costs.rating import RatedUsage, Window
-from quotas.costs.savings_rules import Layout, PodUse, QuotaStep, Saving, SavingKind
+from quotas.costs.savings_rules import Layout, QuotaStep, Saving, SavingKind
 from quotas.limits.models import QuotaChange
 from quotas.metering import charged_intervals, stranded_gpus, stranding
 from quotas.metering.charged_intervals import Charged
 from quotas.metering.hours import DAY
-from quotas.metering.models import HoldUse, UsageInterval
+from quotas.metering.models import UsageInterval
 from quotas.metering.parts import Category
 from quotas.metering.rolled_up import Detail
 from quotas.metering.stranding import StrandedGpu
@@ -71,12 +71,8 @@ def _idle_holds(question: Question, prices: PriceList, least: timedelta) -> Iter
     holds: dict[UUID, list[UsageInterval]] = defaultdict(list)
     for row in rows.order_by("start", "slot"):
         holds[row.holder_id].append(row)
-    pods = _pods(holds)
-    since = {
-        holder: at
-        for holder, of_holder in holds.items()
-        if (at := savings_rules.idle_since(of_holder[0].start, pods.get(holder))) and question.now - at >= least
-    }
+    idle = idle_holds.since({holder: of_holder[0].start for holder, of_holder in holds.items()})
+    since = {holder: at for holder, at in idle.items() if question.now - at >= least}
     charged: dict[UUID, list[Charged[UsageInterval]]] = defaultdict(list)
     for one in charged_intervals.until([row for holder in since for row in holds[holder]], question.now):
         charged[one.row.holder_id].append(one)
@@ -99,12 +95,6 @@ def _idle_holds(question: Question, prices: PriceList, least: timedelta) -> Iter
                 since=at,
                 per_hour=_per_hour(charged[holder], prices, question.now),
             )
-
-
-def _pods(holders: Collection[UUID]) -> dict[UUID, PodUse]:
-    rows = HoldUse.objects.filter(holder_id__in=holders).order_by().values("holder_id")
-    found = rows.annotate(last=Max("end"), running=Count("id", filter=Q(end=None)))
-    return {row["holder_id"]: PodUse(row["last"], bool(row["running"])) for row in found}
 
 
 def _per_hour(charged: Iterable[Charged[UsageInterval]], prices: PriceList, now: datetime) -> Fraction | None:

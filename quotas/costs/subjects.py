@@ -23,7 +23,7 @@ def priced(user: User) -> list[tuple[str, str]]:
     offerings = Offering.objects.exclude(kind=Kind.CLAIM).order_by("key").values_list("key", flat=True)
     return [
         *((f"{FLAVOR}:{name}", f"{name}, a GPU") for name in flavors(user)),
-        *((f"{OFFERING}:{key}", f"{key}, a slice") for key in offerings),
+        *((f"{OFFERING}:{key}", key) for key in offerings),
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from allocations.models import Allocation
-from allocations.requests import bulk_release
+from allocations.requests import bulk_actions
 from portal.core.models import AuditEntry
 from portal.tenants import services as tenants
 from portal.tenants.actors import SYSTEM
@@ -98,7 +98,7 @@ def test_repeating_the_call_changes_nothing(api, member, project):
 
 
 def test_a_call_releases_a_bounded_number_the_oldest_first(api, member, project, monkeypatch):
-    monkeypatch.setattr(bulk_release, "MAX_AT_ONCE", 2)
+    monkeypatch.setattr(bulk_actions, "MAX_AT_ONCE", 2)
     for name in ("a", "b", "c"):
         allocate(member, project, name=name)
     first, second = (release(api, project=["vision-train"]) for _ in range(2))

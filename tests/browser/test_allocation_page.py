@@ -36,6 +36,21 @@ def test_an_example_is_chosen_and_downloaded(open_page, member, project, scripts
     assert yaml.safe_load(Path(download.value.path()).read_text())["kind"] == "Job"
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_the_commands_are_those_of_the_chosen_example_and_tool(open_page, member, project, scripts):
+    row = held(requested(member, project, name="training"))
+    page = sign_in(open_page(java_script_enabled=scripts), member)
+    page.goto(f"/allocations/{row.pk}")
+    expect(page.get_by_label("kubectl for pod.yaml")).to_contain_text("kubectl logs -f pod/")
+    page.get_by_role("radio", name="Python").check()
+    page.get_by_role("radio", name="Deployment").check()
+    expect(page.get_by_label("Python for deployment.yaml")).to_contain_text("portforward")
+    expect(page.get_by_label("kubectl for deployment.yaml")).to_be_hidden()
+    expect(page.get_by_label("Python for pod.yaml")).to_be_hidden()
+    page.get_by_role("radio", name="CLI").check()
+    expect(page.get_by_label("CLI for deployment.yaml")).to_contain_text("gpu-portal kubeconfig --project vision-train")
+
+
 def test_what_waits_says_what_for_and_what_would_help(open_page, member, project):
     held(requested(member, project, count=4, name="training"))
     row = in_phase(

@@ -83,6 +83,24 @@ def test_an_alternative_to_a_queued_request_is_taken_with_four_clicks(open_page,
     assert [Allocation.objects.latest("created_at").offering.key] == offering != ["l40s/whole"]
 
 
+@SCRIPTS
+def test_a_mig_slice_is_requested_and_connected_with_four_clicks(open_page, scripts):
+    page = sign_in(open_page(viewport=DESKTOP, java_script_enabled=scripts), somebody("vision-member"))
+    clicks = Clicks()
+    clicks.on(section(page, "Request"))
+    clicks.on(page.locator("label.offer", has_text="a100/mig-1g.10gb"))
+    clicks.on(button(page))
+    expect(page.locator("#live .phase")).to_have_text("Queued")
+    held(Allocation.objects.get())
+    page.reload()
+    file = {"body": "kind: Config", "headers": {"Content-Disposition": "attachment; filename=gpu-portal.kubeconfig"}}
+    page.route("**/kubeconfig", lambda route: route.fulfill(**file))
+    with page.expect_download():
+        clicks.on(page.get_by_role("button", name="Download gpu-portal.kubeconfig"))
+    expect(page.get_by_label("kubectl for pod.yaml")).to_contain_text("kubectl exec -it pod/")
+    assert clicks.number == 4
+
+
 @SIZES
 def test_a_claim_is_built_and_requested_with_three_clicks(open_page, size):
     page, clicks = sign_in(open_page(viewport=size), somebody("vision-member")), Clicks()
@@ -131,7 +149,7 @@ def test_why_a_node_is_not_offered_is_one_click_from_home(open_page, size, scrip
     Node.objects.filter(name="l40s-1").update(flavor=None, problem=UNTAINTED)
     assert Node.objects.get(name="l40s-1").problem
     page, clicks = sign_in(open_page(viewport=size, java_script_enabled=scripts), somebody("operator")), Clicks()
-    expect(page.get_by_role("region", name="Not usable")).to_contain_text(UNTAINTED)
+    expect(page.get_by_role("region", name="Unavailable")).to_contain_text(UNTAINTED)
     clicks.on(page.get_by_role("link", name="l40s-1", exact=True))
     expect(page.get_by_role("heading", name="Why it is not offered")).to_be_in_viewport(ratio=1)
     expect(page.get_by_text(UNTAINTED)).to_be_in_viewport(ratio=1)
@@ -140,11 +158,30 @@ def test_why_a_node_is_not_offered_is_one_click_from_home(open_page, size, scrip
 
 @SCRIPTS
 @SIZES
+def test_a_lead_releases_an_idle_hold_of_somebody_with_two_clicks_from_home(open_page, size, scripts):
+    member, project = somebody("vision-member"), Project.objects.get(slug="vision-train")
+    row = held(requested(member, project, name="forgotten"), hours=6)
+    page, clicks = sign_in(open_page(viewport=size, java_script_enabled=scripts), somebody("vision-lead")), Clicks()
+    counter = page.get_by_role("link", name="Holds without a pod")
+    expect(counter).to_be_in_viewport(ratio=1)
+    expect(counter).to_contain_text("vision-member")
+    clicks.on(page.get_by_role("link", name="Release forgotten of vision-member"))
+    release = page.get_by_role("button", name="Release", exact=True)
+    expect(release).to_be_in_viewport(ratio=1)
+    clicks.on(release)
+    expect(page.locator("main .banner").first).to_contain_text("Release of forgotten requested.")
+    assert clicks.number == 2
+    row.refresh_from_db()
+    assert row.desired == Allocation.Desired.RELEASED
+
+
+@SCRIPTS
+@SIZES
 def test_why_a_job_waits_is_one_click_from_home_of_its_lead_and_two_of_a_member(open_page, size, scripts):
     job("nightly", Project.objects.get(slug="vision-train").namespace)
     ahead = "Release what the team no longer needs"
     page, clicks = sign_in(open_page(viewport=size, java_script_enabled=scripts), somebody("vision-lead")), Clicks()
-    clicks.on(page.get_by_role("region", name="Teams you lead").get_by_role("link", name="nightly"))
+    clicks.on(page.get_by_role("region", name="Who waits").get_by_role("link", name="nightly"))
     expect(page.get_by_text(ahead)).to_be_in_viewport(ratio=1)
     assert clicks.number == 1
     page, clicks = sign_in(open_page(viewport=size, java_script_enabled=scripts), somebody("vision-member")), Clicks()

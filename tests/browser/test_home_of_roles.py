@@ -111,5 +111,5 @@ def test_a_lead_sees_the_month_and_who_waits(open_page, team, busy, scripts):
     page = sign_in(open_page(java_script_enabled=scripts), with_password(person(team, "lead")))
     led = page.get_by_role("region", name="Teams you lead")
     expect(led.get_by_role("row", name="vision")).to_contain_text("EUR")
-    led.get_by_role("link", name="later").click()
+    page.get_by_role("region", name="Who waits").get_by_role("link", name="later").click()
     page.wait_for_url("/allocations/*")

@@ -50,13 +50,13 @@ def test_an_operator_makes_a_team(open_page, team, project):
 def test_an_operator_sets_a_projects_object_limits(open_page, team, project):
     page = sign_in(open_page(), with_password(person(platform_role="operator")))
     page.goto("/teams/vision")
-    page.get_by_role("link", name="Object limits of vision-train").click()
+    page.get_by_role("link", name="Object quota of vision-train").click()
     page.get_by_label("Secrets", exact=True).fill("5000")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert").filter(has_text="at most 560 secrets")).to_be_visible()
     page.get_by_label("Secrets", exact=True).fill("300")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator("main .banner")).to_contain_text("Object limits of vision-train saved.")
+    expect(page.locator("main .banner")).to_contain_text("Object count quota of vision-train saved.")
     expect(page.get_by_role("row", name="Secrets 300")).to_be_visible()
 
 

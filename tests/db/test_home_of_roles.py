@@ -16,7 +16,8 @@ from portal.tenants.models import Role
 from quotas.catalog.models import Device, Flavor, Node, Pool, PoolUse
 from quotas.catalog.sync import sync
 from quotas.limits import services as limits
-from quotas.metering import proofs
+from quotas.metering import hold_use, proofs
+from quotas.metering.hold_use import Sighting
 from quotas.metering.proofs import ProofSummary
 from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import plugin_node
@@ -28,7 +29,7 @@ from tests.support.rows_read import assert_constant
 
 pytestmark = pytest.mark.django_db
 FULL = "Your team has used its quota."
-OPERATORS = ("Fleet use", "Not usable", "To decide", "The portal")
+OPERATORS = ("Fleet use", "Unavailable", "To decide", "The portal")
 
 
 @pytest.fixture
@@ -67,6 +68,10 @@ def test_home_names_the_page_of_the_docs_for_the_role(fleet, role, title):
     assert f"Docs: {title}</a>" in home(person(platform_role=role))
 
 
+def test_home_of_a_lead_names_the_page_of_the_docs_for_leads(lead):
+    assert "Docs: Lead a team</a>" in home(lead)
+
+
 def home(user):
     return text(browser_of(user).get("/"))
 
@@ -85,7 +90,7 @@ def navigation(page):
 def test_an_operator_sees_the_use_of_the_fleet(operator, member, project):
     held(requested(member, project, count=2))
     page = home(operator)
-    assert "l40s l40s/gpu 8 units 2 0 6 25 % 6 × l40s/whole" in section(page, "Fleet use")
+    assert "l40s 25 % 8 2 0 6 6 × l40s/whole" in section(page, "Fleet use")
     assert '/fleet?flavor=l40s"' in page
 
 
@@ -105,9 +110,9 @@ def test_an_operator_sees_nodes_and_gpus_that_cannot_be_used_and_why(operator):
     Device.objects.create(
         node=Node.objects.get(name="a100-0"), name="gpu-3", flavor=Flavor.objects.get(name="a100"), healthy=False
     )
-    shown = section(home(operator), "Not usable")
-    assert "Not usable 3" in shown
-    assert "l40s-0 It is not ready, or cordoned." in shown
+    shown = section(home(operator), "Unavailable <span")
+    assert "Unavailable 3" in shown
+    assert "l40s-0 Not ready, or cordoned." in shown
     assert "l40s-1 no GPU taint, so not offered" in shown
     assert "a100-0 gpu-3 A taint keeps new claims away." in shown
 
@@ -118,7 +123,7 @@ def test_an_operator_sees_what_is_to_be_decided(operator):
     assert "x100 Proposed flavor of 1 node." in shown
     assert "2 of 2 objects out of sync." in shown
     for flavor in Flavor.objects.filter(accepted=False):
-        assert f"/admin/catalog/flavor/{flavor.pk}/change/" in home(operator)
+        assert f"/flavors/{flavor.name}" in home(operator)
 
 
 def test_an_operator_sees_offerings_without_a_price(team):
@@ -131,7 +136,7 @@ def test_an_operator_sees_whether_the_portal_works(operator):
     WorkItem.objects.all().delete()
     WorkItem.objects.create(target="test", due_at=clock.now() - timedelta(hours=2), updated_at=clock.now())
     shown = section(home(operator), "The portal")
-    assert "Worker Last worked less than a minute ago" in shown
+    assert "Worker Heartbeat under 1 min ago" in shown
     assert "Work queue Look at this 1 due, the longest for 2 h" in shown
     assert "Redis Works" in shown
 
@@ -155,7 +160,7 @@ def test_a_lead_sees_spend_and_who_waits(lead, member, project):
     in_phase(requested(member, project, name="later"), Phase.QUEUED, "WaitingForQuota", FULL)
     shown = section(home(lead), "Teams you lead")
     assert "vision 4.40 EUR 1" in shown
-    assert f"later 1 × l40s/whole · {member.username} in vision-train {FULL}" in shown
+    assert f"later 1 × l40s/whole · {member.username} in vision-train {FULL}" in section(home(lead), "Who waits")
     assert '/teams/vision/costs"' in home(lead)
 
 
@@ -171,7 +176,7 @@ def test_a_lead_of_both_teams_sees_both_names(lead, rival):
 @pytest.mark.parametrize("role", ["lead", "member", "viewer"])
 def test_nothing_of_another_team_is_on_the_page(role, team, rival):
     user = person(team, role)
-    for page in (home(user), text(browser_of(user).get("/?part=leads", headers=HTMX))):
+    for page in (home(user), text(browser_of(user).get("/", headers=HTMX))):
         assert not [name for name in ("language", "secret", "waiting-there", "borrowing") if name in page]
         assert not [name for name in OPERATORS if f">{name}" in page]
 
@@ -193,7 +198,9 @@ def test_an_auditor_sees_the_log_and_not_what_operators_decide(fleet):
 def test_who_has_several_roles_has_all_their_sections(team, operator, member):
     members.add(SYSTEM, team, operator.username, Role.LEAD)
     page = home(operator)
-    places = [page.index(f">{name}") for name in ("Fleet use", "My GPUs", "Teams you lead", "Team quota: vision")]
+    places = [
+        page.index(f">{name}") for name in ("Fleet use", "Who holds what now", "My GPUs</h2>", "Team quota: vision")
+    ]
     assert places == sorted(places)
 
 
@@ -224,25 +231,110 @@ def test_a_page_below_another_is_marked_in_the_navigation(fleet, member):
     assert '<a href="/costs" aria-current="true">Costs</a>' in page
 
 
-@pytest.mark.parametrize("part", ["operators", "leads", "auditors"])
-def test_a_poll_of_a_section_that_has_not_changed_swaps_nothing(fleet, team, part):
-    user = person(platform_role="auditor" if part == "auditors" else "operator")
+@pytest.mark.parametrize("role", ["operator", "auditor"])
+def test_a_poll_that_shows_nothing_new_swaps_nothing(fleet, team, role):
+    user = person(platform_role=role)
     members.add(SYSTEM, team, user.username, Role.LEAD)
     browser = browser_of(user)
     with clock.frozen(clock.this_minute()):
         browser.get("/")
-        (poll,) = re.findall(rf'hx-get="(/\?part={part}&amp;v=[0-9a-f]+)"', text(browser.get("/")))
-        poll = poll.replace("&amp;", "&")
+        (poll,) = re.findall(r'hx-get="(\?v=[0-9a-f]+&amp;held=[0-9a-f]+)"', text(browser.get("/")))
+        poll = f"/{poll.replace('&amp;', '&')}"
         assert browser.get(poll, headers=HTMX).status_code == 204
         changed = browser.get(poll.replace("v=", "v=0"), headers=HTMX)
     assert changed.status_code == 200
-    assert f'id="section-{part}"' in text(changed)
+    assert 'class="counters"' in text(changed)
     assert "<html" not in text(changed)
 
 
-def test_a_poll_of_a_section_of_a_role_that_the_person_lacks_shows_nothing(fleet, member):
-    answer = browser_of(member).get("/?part=operators", headers=HTMX)
-    assert (answer.status_code, answer.content) == (204, b"")
+def counters(page):
+    """Return the counters of the strip as (figure, name, note), in order."""
+    start = page.index('<ul class="counters">')
+    found = re.findall(r"<strong>(.*?)</strong> (.*?)<small>(.*?)</small>", page[start : page.index("</ul>", start)])
+    return [tuple(found) for found in found]
+
+
+def test_an_engineer_sees_what_cannot_start_what_ends_what_is_idle_and_what_waits(fleet, member, project):
+    held(requested(member, project, name="idle", hours=9), hours=0.925)
+    held(requested(member, project, name="ends", hours=1), hours=0.79)
+    in_phase(requested(member, project, name="broken"), Phase.SUSPENDED, "StartFailed", needs_attention=True)
+    in_phase(requested(member, project, name="waits"), Phase.QUEUED, "WaitingForQuota", FULL)
+    page = home(member)
+    assert counters(page) == [
+        ("1", "Could not start", "broken"),
+        ("1", "End within 20 min", "ends: 12 min left"),
+        ("2", "Held without a pod", "for 55 min at 2.20 EUR/h"),
+        ("1", "Queued", "waits: Position 1 of 1 in the team queue"),
+    ]
+    assert "<dt>No pod for</dt><dd>55 min</dd>" in page
+
+
+def test_a_hold_with_a_pod_or_a_minute_old_is_not_counted_as_idle(fleet, member, project):
+    row = held(requested(member, project, name="used"), hours=1)
+    hold_use.begin(LOCAL, [row.pk], Sighting(clock.now(), 1, estimated=False))
+    held(requested(member, project, name="new"), hours=0.02)
+    assert ("0", "Held without a pod", "") in counters(home(member))
+
+
+def test_who_has_no_allocation_sees_no_counters(fleet, member):
+    assert 'class="counters"' not in home(member)
+
+
+def test_a_lead_sees_whose_holds_have_no_pod_and_releases_one_from_the_row(lead, member, project):
+    used = held(requested(member, project, name="training"), hours=5)
+    hold_use.begin(LOCAL, [used.pk], Sighting(clock.now(), 1, estimated=False))
+    idle = held(requested(member, project, name="notebook", count=2), hours=3)
+    page = home(lead)
+    assert counters(page)[0] == ("1", "Holds without a pod", member.username)
+    rows = section(page, "Who holds what now")
+    assert f"{member.username} notebook 2 × l40s/whole 3 h 2.20" in rows, rows
+    assert rows.index("notebook") < rows.index("training 1 × l40s/whole in use 1.10")
+    assert f'href="/allocations/{idle.pk}/release"' in page
+
+
+def test_a_lead_sees_what_is_nearly_used_waits_and_is_borrowed(lead, member, project):
+    held(requested(member, project, count=4))
+    in_phase(requested(member, project, name="later"), Phase.QUEUED, "WaitingForQuota", FULL)
+    found = {name: (figure, note) for figure, name, note in counters(home(lead))}
+    assert found["Quotas nearly used"] == ("1", "l40s 100 %")
+    assert found["Waiting in your teams"] == ("1", "")
+    assert found["Borrowed"] == ("0", "")
+
+
+def test_an_operator_sees_who_has_waited_for_an_hour(operator, member, project):
+    with clock.frozen(clock.now() - timedelta(hours=2)):
+        in_phase(requested(member, project, name="old"), Phase.QUEUED, "WaitingForQuota", FULL)
+    in_phase(requested(member, project, name="new"), Phase.QUEUED, "WaitingForQuota", FULL)
+    assert ("1", "Waiting over 1 h", "vision 1") in counters(home(operator))
+
+
+def test_the_worst_counter_is_first(operator):
+    Node.objects.filter(name="l40s-0").update(ready=False)
+    assert counters(home(operator))[0] == ("1", "Unavailable", "l40s-0")
+
+
+def test_an_auditor_sees_the_month_and_what_is_missing_in_it(fleet, member, project):
+    held(requested(member, project, count=2), hours=2)
+    found = {name: (figure, note) for figure, name, note in counters(home(person(platform_role="auditor")))}
+    assert found["Cost this month"][0] == "4.40 EUR"
+    assert set(found) == {
+        "Months without a bill", "Metering gaps this month", "Unpriced GPU-hours this month", "Cost this month"
+    }  # fmt: skip
+
+
+def test_the_strips_of_several_roles_are_joined_without_repeats(team, operator, member, project):
+    members.add(SYSTEM, team, operator.username, Role.LEAD)
+    held(requested(operator, project))
+    names = [name for _, name, _ in counters(home(operator))]
+    assert {"Unavailable", "Holds without a pod", "Queued"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_a_quota_is_one_line_for_each_model_in_gpus(lead, member, project):
+    held(requested(member, project, count=2))
+    quota = section(home(lead), "Team quota: vision")
+    assert "l40s" in quota.partition("By offering")[0]
+    assert "50 % 2 4 2" in quota.partition("By offering")[0], quota
 
 
 def grow(lead, project):
@@ -281,6 +373,6 @@ def test_a_hold_on_a_node_that_is_gone_is_the_first_of_what_is_not_usable(operat
     held(requested(member, project, count=2))
     PoolUse.objects.filter(pool__key="l40s/gpu").update(total=0)
     page = home(operator)
-    assert 'value="100" aria-label="l40s/gpu in use"' in page
-    assert "2 held, 0 usable" in section(page, "Fleet use")
-    assert section(page, "Not usable").startswith(">Not usable 1 l40s/gpu 2 held, 0 usable: a node or GPU")
+    assert 'value="100" aria-label="l40s in use"' in page
+    assert "2 held, 0 available" in section(page, "Fleet use")
+    assert section(page, "Unavailable <span").startswith(">Unavailable 1 l40s/gpu 2 held, 0 available: a node or GPU")

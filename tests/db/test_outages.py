@@ -109,7 +109,7 @@ def test_rest_and_page_say_what_is_charged_for_outages(member: User) -> None:
         "gpu_hours": "1.000000",
         "cost": "1.1000",
     }
-    words = "Cluster local was not recorded for 30 min (1 outage). 1 GPU-hours, 1.10 EUR, are charged for the outages."
+    words = "Cluster local: 1 metering gap, 30 min. 1.00 GPU-hours, 1.10 EUR, are charged for it."
     assert words in page(browser_of(member))
 
 
@@ -117,7 +117,7 @@ def test_the_page_says_for_how_long_any_of_several_clusters_was_not_recorded(mem
     make_cluster("far")
     for cluster, start, end in ((LOCAL, 1, 3), ("far", 2, 4), ("far", 10, 11)):
         outages.record(cluster, "Pod", hour(start), hour(end))
-    words = "At least one of the clusters far, local was not recorded for 4 h (3 outages)."
+    words = "At least one of the clusters far, local: 3 metering gaps, 4 h."
     assert words in page(browser_of(member))
 
 

@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +10,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from allocations.domain.phases import Phase
-from allocations.models import MirrorObject
 from allocations.requests import forecast
 from portal.core import clock
 from portal.tenants import services as tenants
@@ -17,8 +17,7 @@ from portal.tenants.actors import SYSTEM
 from quotas.catalog.models import Flavor, Pool
 from quotas.limits import services as limits
 from tests.support.claim_rows import h100_node
-from tests.support.clusters import LOCAL
-from tests.support.pages import HTMX, browser_of, ended, held, in_phase, requested, text
+from tests.support.pages import HTMX, browser_of, ended, held, in_phase, pod, requested, text
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +44,7 @@ def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert "gpu-portal.io/allocation: training" in page
     assert "Download gpu-portal.kubeconfig" in page
-    assert "Workload training-lease, resource version 4711" in page
+    assert "Workload training-lease, resourceVersion 4711" in page
 
 
 def test_a_label_to_copy_is_quoted_where_yaml_takes_its_value_for_a_number(fleet, member, project, browser):
@@ -71,6 +70,55 @@ def test_the_commands_of_each_example_are_for_its_own_file_and_object(fleet, mem
         assert each.word == "Pod" or any(one in each.commands for one in listed)
         others = {other.file for other in found} - {each.file}
         assert not any(file in each.commands for file in others)
+
+
+def test_each_tool_creates_and_uses_the_chosen_example(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    page = browser.get(f"/allocations/{row.pk}")
+    for each in page.context["examples"]:
+        tools = dict(each.tools)
+        assert list(tools) == ["kubectl", "CLI", "Python"]
+        assert each.commands.splitlines()[4:] == tools["CLI"].splitlines()[4:-3]
+        assert "gpu-portal kubeconfig --project vision-train --file gpu-portal.kubeconfig" in tools["CLI"]
+        compile(tools["Python"], each.file, "exec")
+        for part in (
+            f'"{each.file}"',
+            f'space = client.CoreV1Api(), "{project.namespace}"',
+            "pod_log",
+            "exec",
+            "portforward",
+        ):
+            assert part in tools["Python"]
+    assert "One that renews itself" in text(page)
+
+
+def test_key_facts_say_what_is_left_what_it_costs_and_whether_a_pod_uses_it(fleet, member, project, browser):
+    row = held(requested(member, project, name="training"))
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    for words in ("<dt>Time</dt>", "<dt>Cost so far</dt>", "<dt>Per hour</dt>", 'id="pod-facts">none <small>for'):
+        assert words in page
+    pod(project, row, "runs")
+    assert '<dd id="pod-facts" hx-swap-oob="innerHTML">1 running' in text(
+        browser.get(f"/allocations/{row.pk}/pods", headers=HTMX)
+    )
+    assert "<dt>Node</dt><dd>l40s-0</dd>" in text(browser.get(f"/allocations/{row.pk}"))
+    waits = text(browser.get(f"/allocations/{requested(member, project).pk}"))
+    assert "<dt>Node</dt><dd>–</dd>" in waits
+    assert "pod-facts" not in waits
+
+
+def test_what_has_ended_can_be_requested_again_with_all_its_fields(fleet, team, member, project, browser):
+    fields: dict[str, Any] = {"hours": "5", "purpose": "fine-tune", "priority": "batch", "labels": {"app": "train"}}
+    row = requested(member, project, count=2, **fields)
+    assert "Request again" not in text(browser.get(f"/allocations/{row.pk}"))
+    ended(row)
+    page = browser.get(f"/allocations/{row.pk}")
+    assert "Request again" in text(page)
+    form = browser.get(page.context["card"].again_url).context["form"]
+    names = ("project", "offering", "count", "length", "hours", "purpose", "priority", "labels")
+    found = [form[name].value() for name in names]
+    assert found == ["vision-train", "l40s/whole", "2", "custom", "5", "fine-tune", "batch", "app=train"]
+    assert "Request again" not in text(browser_of(person(team, "viewer")).get(f"/allocations/{row.pk}"))
 
 
 def test_once_it_has_ended_a_poll_replaces_all_that_told_of_its_use(fleet, member, project, browser):
@@ -157,10 +205,10 @@ def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
 
 def test_what_waits_has_hours_and_no_end_yet(fleet, member, project, browser):
     page = text(browser.get(f"/allocations/{requested(member, project).pk}"))
-    assert "8 h left, once active" in page
-    assert "8 hours held; waiting does not count" in page
-    assert "after the requested time" in page
-    assert "<dt>Waits until</dt>" in page
+    assert "8 h from start" in page
+    assert "8 hours from start" in page
+    assert "after its duration" in page
+    assert "<dt>Queue timeout</dt>" in page
 
 
 def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, browser):
@@ -168,7 +216,7 @@ def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, brows
     assert row.ends_at is not None
     page = text(browser.get(f"/allocations/{row.pk}"))
     assert f'<dt>Ends</dt><dd><time datetime="{row.ends_at.isoformat()}"' in page
-    assert "Waits until" not in page
+    assert "Queue timeout" not in page
 
 
 def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, project, browser):
@@ -203,19 +251,23 @@ def test_the_list_is_filtered_by_its_address(fleet, member, team, project, brows
     other = tenants.create_project(SYSTEM, team, "vision-dev", "Vision development")
     held(requested(member, project, name="mine"))
     ended(requested(person(team), other, name="theirs"))
-    assert names(browser.get("/allocations")) == {"mine", "theirs"}
-    assert names(browser.get("/allocations?mine=1")) == {"mine"}
-    assert names(browser.get("/allocations?project=vision-dev")) == {"theirs"}
+    assert names(browser.get("/allocations")) == {"mine"}
+    assert names(browser.get("/allocations?phase=")) == {"mine", "theirs"}
+    assert names(browser.get("/allocations?phase=&mine=1")) == {"mine"}
+    assert names(browser.get(f"/allocations?phase=&person={member.username}")) == {"mine"}
+    assert names(browser.get("/allocations?model=l40s&cluster=local")) == {"mine"}
+    assert names(browser.get("/allocations?model=h100")) == names(browser.get("/allocations?cluster=far")) == set()
+    assert names(browser.get("/allocations?phase=&project=vision-dev")) == {"theirs"}
     assert names(browser.get("/allocations?phase=ended")) == {"theirs"}
     assert names(browser.get("/allocations?phase=live")) == {"mine"}
     held(requested(member, project, name="served", labels={"app": "serve", "stage": "prod"}))
     assert names(browser.get("/allocations?label=app=serve")) == {"served"}
     assert names(browser.get("/allocations?label=app=serve,stage=test")) == set()
     wrong = browser.get("/allocations?label=app:serve")
-    assert "Write key=value, several with commas." in text(wrong)
+    assert "write key=value, several with commas." in text(wrong)
     assert names(wrong) == set()
     page = text(browser.get("/allocations"))
-    assert "Write key=value" not in page
+    assert "write key=value" not in page
     assert '<option value="suspended">' in page
     for reserved in ("pending_approval", "waitlisted", "offered"):
         assert reserved not in page, "no rule gives this phase"
@@ -227,14 +279,13 @@ def test_what_has_not_ended_comes_before_what_has_each_the_newest_first(fleet, m
     requested(member, project, name="second")
     for name in ("third", "fourth"):
         ended(held(requested(member, project, name=name)))
-    shown = [card.row.name for card in browser.get("/allocations").context["cards"]]
-    assert shown == ["second", "first", "fourth", "third"]
+    assert in_order(browser.get("/allocations?phase=")) == ["second", "first", "fourth", "third"]
 
 
 def test_a_page_of_allocations_is_read_in_the_order_of_an_index(fleet, member, project, browser):
     requested(member, project)
     with CaptureQueriesContext(connection) as captured:
-        browser.get("/allocations")
+        browser.get("/allocations?phase=")
     (read,) = (query["sql"] for query in captured if "IS NOT NULL ASC" in query["sql"])
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_sort = off")
@@ -245,8 +296,12 @@ def test_a_page_of_allocations_is_read_in_the_order_of_an_index(fleet, member, p
     assert "Sort" not in plan
 
 
+def in_order(response) -> list[str]:
+    return [line.card.row.name for line in response.context["found"].lines]
+
+
 def names(response) -> set[str]:
-    return {card.row.name for card in response.context["cards"]}
+    return set(in_order(response))
 
 
 def test_what_to_do_with_it_comes_before_its_facts(fleet, member, project, browser):
@@ -266,21 +321,6 @@ def test_examples_of_a_pod_jobs_and_a_deployment_are_shown_and_downloaded(fleet,
     data = found["job.yaml"].url.partition("base64,")[2]
     assert b64decode(data).decode() == found["job.yaml"].yaml
     assert 'download="pytorch.yaml"' in text(response)
-
-
-def pod(project, row, name: str, **facts: object) -> None:
-    defaults = {"phase": "Running", "node": "l40s-0", "gpus": {}, "cpu_millicores": 100, "memory_mib": 256}
-    MirrorObject.objects.create(
-        cluster_id=LOCAL,
-        kind="Pod",
-        namespace=project.namespace,
-        name=name,
-        uid=name,
-        resource_version=1,
-        allocation=row.name,
-        facts=defaults | facts,
-        seen_at=clock.now(),
-    )
 
 
 def test_pods_that_use_it_are_listed_with_their_state(fleet, member, project, browser):

@@ -42,7 +42,7 @@ def test_the_fields_are_there_once_a_claim_is_chosen(browser):
 
 def test_its_share_of_cpu_and_memory_follows_what_it_takes(browser):
     Flavor.objects.update(node_cpu_millicores=23_000, node_memory_mib=240_000, node_pods=28)
-    assert "With CPU and memory of its node, by the devices that match." in text(browser.get("/request"))
+    assert "CPU and RAM of h100/claim are those of the devices that match." in text(browser.get("/request"))
     part = text(
         browser.get(
             "/request/preview", ASK | {ROWS: "1", "row-0-device": "mig", "row-0-profile": "3g.40gb"}, headers=HTMX

@@ -1,20 +1,21 @@
-"""The fleet as tiles, and the page of a node: what they show, to whom, and in how many queries."""
+"""The fleet as cells, and the page of a node: what they show, to whom, and in how many queries."""
 
+import re
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 
 from allocations.models import MirrorObject
-from allocations.projects import organization
+from frontend.presenters.fleet_cells import COLOURS, colour
 from portal.core import clock
-from portal.tenants import services
-from portal.tenants.actors import SYSTEM
 from portal.tenants.models import Project, Team
 from quotas.catalog.models import Node
-from quotas.metering import foreign
+from quotas.metering import foreign, hold_use
 from quotas.metering import services as metering
 from quotas.metering.foreign import Start, Use
+from quotas.metering.hold_use import Sighting
 from quotas.metering.hours import hour_of
 from quotas.metering.units import GPU
 from tests.support import demo_fleet
@@ -71,83 +72,108 @@ def shown(user, address="/fleet"):
     return text(answer)
 
 
-def tile(page, words):
-    """Return the tile with these words."""
-    start = page.index(f'title="{words}"')
-    return page[page.rindex("<a ", 0, start) : page.index("</a>", start)]
+def cells(page, node):
+    """Return the GPUs of a node by their words, each with its parts as (label, fill, words)."""
+    of_node = page[page.index(f">{node}</a></h3>") :].partition('<li class="node"')[0]
+    found = {}
+    for words, parts in re.findall(r'<a class="gpu"[^>]* aria-label="([^"]*)">(.*?)</a>', of_node):
+        found[words] = re.findall(r'data-fill="([^"]*)".*?title="([^"]*)">([^<]*)<', parts)
+    return found
 
 
-def test_every_gpu_of_a_node_is_a_tile_with_the_team_that_holds_it(operator):
+def part(page, node, words):
+    """Return fill and label of the slice of the node with these words."""
+    every = [one for parts in cells(page, node).values() for one in parts]
+    return next((fill, label) for fill, title, label in every if title == words)
+
+
+def test_every_gpu_of_a_node_is_a_cell_with_the_team_that_holds_it(operator):
     hold("gpu-3")
     page = shown(operator)
-    assert '/fleet/nodes/local/h100-0#gpu-3"' in tile(page, "gpu-3: vision / vision-train, ada")
-    assert "<span>vision</span>" in tile(page, "gpu-3: vision / vision-train, ada")
-    assert page.count('title="gpu-3: free"') == 1, "that of the other h100"
+    assert part(page, "h100-0", "gpu-3: vision / vision-train, ada, held without a pod") == ("no-pod", "vision")
+    assert list(cells(page, "h100-1")) == [f"gpu-{number}: free" for number in range(8)]
+    assert '/fleet/nodes/local/h100-0#gpu-3"' in page
 
 
-def test_parts_of_a_divided_gpu_are_drawn_at_their_memory_slices(operator):
+def test_a_hold_with_a_pod_is_filled(operator):
+    hold_use.begin(LOCAL, [hold("gpu-3")], Sighting(clock.now(), 1, estimated=False))
+    assert part(shown(operator), "h100-0", "gpu-3: vision / vision-train, ada") == ("held", "vision")
+
+
+def test_a_divided_gpu_is_cut_into_its_slices_with_profile_and_place(operator):
     hold("gpu-0-mig-1g10gb-19-2")
     hold("gpu-0-mig-3g40gb-9-4", team="language", member="bob")
-    found = tile(shown(operator), "gpu-0: vision / vision-train, ada, 1g.10gb; language / language-train, bob, 3g.40gb")
-    assert '<rect x="25.00%" width="12.50%"' in found
-    assert '<rect x="50.00%" width="50.00%"' in found
-    assert "<span>2 teams</span>" in found
+    (parts,) = [parts for words, parts in cells(shown(operator), "h100-0").items() if words.startswith("gpu-0:")]
+    assert [label for _, _, label in parts] == ["free", "1g.10gb 2", "free", "3g.40gb 4"]
+    assert [fill for fill, _, _ in parts] == ["free", "no-pod", "free", "no-pod"]
+    assert parts[3][1] == "gpu-0: 3g.40gb 4, language / language-train, bob, held without a pod"
 
 
-def test_what_is_held_as_a_count_is_told_though_no_tile_shows_it(operator):
+def test_a_node_of_8_gpus_with_32_mig_instances_is_8_cells_each_cut_into_its_four(operator):
+    pod("worker", {"nvidia.com/mig-1g.10gb": 3}, node="a100-0", namespace="elsewhere")
+    page = shown(operator, "/fleet?node=a100-0")
+    found = list(cells(page, "a100-0").values())
+    assert [len(parts) for parts in found] == [4] * 8
+    assert [label for _, _, label in found[7]] == ["1g.10gb 14", "1g.10gb 15", "2g.20gb 7", "3g.40gb 7"]
+    fills = [fill for parts in found for fill, _, _ in parts]
+    assert (fills.count("unmanaged"), fills.count("free")) == (3, 29)
+    for count in ("mig-1g.10gb 3/16", "mig-2g.20gb 0/8", "mig-3g.40gb 0/8"):
+        assert f"<small>{count}</small>" in page
+
+
+def test_what_is_held_as_a_count_is_told_though_it_is_on_no_node(operator):
     facts = attribution(team="vision", project="vision-train", flavor="l40s", offering="l40s/whole", member="ada")
-    assert "Held by allocations" not in shown(operator)
+    assert "4 × l40s/whole" not in shown(operator)
     for _ in range(2):
         metering.open_interval(uuid4(), uuid4(), f"{uuid4()}/l40s", clock.now(), facts, 2, SEEN)
+    assert 'data-label="Held as a count">4 × l40s/whole</td>' in shown(operator)
+
+
+def test_each_flavor_has_its_totals_in_gpus(operator):
     page = shown(operator)
-    assert "Held by allocations: 4 × l40s/whole. A hold is on no node until a pod of it runs." in page
+    row = page[page.index('?flavor=a100"') :].partition("</tr>")[0]
+    assert re.findall(r'class="number">([^<]*)<', row) == ["8", "0", "0", "8"]
 
 
-def test_two_teams_have_different_colours_and_the_legend_names_both(operator):
+def test_the_colour_of_a_team_follows_from_its_name_and_the_legend_names_it(operator):
     hold("gpu-0")
     hold("gpu-1", team="language", member="bob")
     page = shown(operator)
-    fills = {words: tile(page, words).partition('fill="url(#')[2].partition(")")[0] for words in (
-        "gpu-0: vision / vision-train, ada", "gpu-1: language / language-train, bob"
-    )}  # fmt: skip
-    assert len(set(fills.values())) == 2
-    for fill in fills.values():
-        assert f'<pattern id="{fill}"' in page
     legend = page[page.index('class="legend"') : page.index("</ul>", page.index('class="legend"'))]
-    assert "vision" in legend
-    assert "language" in legend
+    for team in ("vision", "language"):
+        assert f'data-team="{colour(team)}"></span> {team}</li>' in legend
+    assert colour("vision") != colour("language")
 
 
-def test_a_new_team_changes_no_colour(operator):
-    hold("gpu-0")
-    words = "gpu-0: vision / vision-train, ada"
-    before = tile(shown(operator), words)
-    services.create_team(SYSTEM, Team.objects.get(slug="vision").department, "a-first-by-name", "First by name")
-    assert tile(shown(operator), words) == before
+@pytest.mark.parametrize(("theme", "card"), [(0, "ffffff"), (1, "181c25")])
+def test_colours_of_teams_have_contrast(theme, card):
+    css = (settings.BASE_DIR / "frontend/static/frontend/css/fleet.css").read_text()
+    found = [pair[theme] for pair in re.findall(r"--team: light-dark\(#(\w+), #(\w+)\)", css)]
+    assert len(found) == COLOURS
+    assert [one for one in found if contrast(one, card) < 4.5] == []
 
 
-def test_a_team_that_is_deleted_changes_no_colour(operator):
-    department = Team.objects.get(slug="vision").department
-    mistake = services.create_team(SYSTEM, department, "mistake", "Made by mistake")
-    services.create_team(SYSTEM, department, "later", "Later")
-    hold("gpu-0", team="later")
-    words = "gpu-0: later / later-train, ada"
-    before = tile(shown(operator), words)
-    organization.delete_team(operator, mistake)
-    assert tile(shown(operator), words) == before
+def contrast(one, other):
+    """Return the contrast of two colours, as WCAG 2.2 defines it."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
 
 
-def test_a_gpu_that_cannot_be_used_is_hatched_and_says_so(operator):
+def luminance(colour):
+    values = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in values]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_a_gpu_that_is_unavailable_is_hatched_and_says_so(operator):
     Node.objects.get(name="h100-0").devices.filter(name="gpu-2").update(healthy=False)
-    found = tile(shown(operator), "gpu-2: cannot be used, free")
-    assert 'fill="url(#sick)"' in found
-    assert "<span>sick</span>" in found
+    assert part(shown(operator), "h100-0", "gpu-2: unavailable") == ("unavailable", "unavailable")
 
 
-def test_a_gpu_that_is_used_without_an_allocation_says_by_whom(operator):
+def test_a_gpu_that_is_used_outside_allocations_says_by_what(operator):
     use_without_allocation("gpu-5")
-    page = shown(operator)
-    assert "<span>no allocation</span>" in tile(page, "gpu-5: ResourceClaim elsewhere/trainer, without allocation")
+    words = "gpu-5: ResourceClaim elsewhere/trainer, unmanaged"
+    assert part(shown(operator), "h100-0", words) == ("unmanaged", "unmanaged")
 
 
 def test_what_a_device_plugin_counts_is_told_by_the_pods_on_the_node(operator, django_user_model):
@@ -157,10 +183,12 @@ def test_what_a_device_plugin_counts_is_told_by_the_pods_on_the_node(operator, d
     pod("worker", {"nvidia.com/gpu": 2}, namespace=project.namespace, allocation="training")
     pod("stray", {"nvidia.com/gpu": 1}, namespace="elsewhere")
     pod("done", {"nvidia.com/gpu": 1}, namespace="elsewhere", phase="Succeeded")
-    page = shown(operator, "/fleet?node=l40s-0")
-    assert page.count('title="nvidia.com/gpu: vision / vision-train, vision-member"') == 2
-    assert page.count('title="nvidia.com/gpu: Pod elsewhere/stray, without allocation"') == 1
-    assert page.count('title="nvidia.com/gpu: free"') == 1
+    assert list(cells(shown(operator, "/fleet?node=l40s-0"), "l40s-0")) == [
+        "GPU 0: Pod elsewhere/stray, unmanaged",
+        "GPU 1: vision / vision-train, vision-member",
+        "GPU 2: vision / vision-train, vision-member",
+        "GPU 3: free",
+    ]
     assert f'href="/allocations/{row.pk}"' in shown(operator, "/fleet/nodes/local/l40s-0")
 
 
@@ -178,8 +206,30 @@ def test_nodes_are_found_by_flavor_name_and_state(operator):
     assert names("node=100-") == {"h100-0", "h100-1", "a100-0"}
     assert names("state=attention") == {"t4-0", "t4-1"}
     assert names("state=not-offered") == {"t4-0"}
+    assert names("cluster=local") == every
+    assert names("cluster=other") == set()
     assert "No node matches the filter." in shown(operator, "/fleet?node=nothing")
     assert shown(operator, "/fleet?node=%00&flavor=%00&state=odd&page=x")
+
+
+def test_nodes_are_found_by_the_team_that_holds_or_uses_something_on_them(operator):
+    project = Project.objects.get(slug="vision-train")
+    hold("gpu-0")
+    pod("worker", {"nvidia.com/gpu": 1}, node="l40s-1", namespace=project.namespace)
+    page = shown(operator, "/fleet?team=vision")
+    assert [name for name in ("h100-0", "h100-1", "l40s-0", "l40s-1") if f">{name}</a>" in page] == ["h100-0", "l40s-1"]
+    assert "No node matches the filter." in shown(operator, "/fleet?team=language")
+
+
+def test_a_thousand_nodes_are_strips_on_one_page(operator):
+    hold("gpu-0")
+    flavor = Node.objects.get(name="h100-0").flavor
+    more = [Node(cluster_id=LOCAL, name=f"x-{n}", flavor=flavor, ready=True, tainted=True) for n in range(1100)]
+    Node.objects.bulk_create(more)
+    page = shown(operator, "/fleet?view=nodes")
+    assert page.count('<li><a href="/fleet/nodes/') == 1000
+    assert 'aria-label="h100-0: 1 held without a pod, 7 free"' in page
+    assert '<rect x="0.00%" width="12.50%" height="100%" data-fill="no-pod"' in page
 
 
 def test_a_node_says_why_it_is_not_offered(operator):
@@ -243,41 +293,23 @@ def test_as_many_queries_for_many_nodes_and_holders_as_for_few(operator, address
             Node(cluster_id=LOCAL, name=f"h100-{n}", flavor=flavor, ready=True, tainted=True) for n in range(10, 60)
         )
 
-    assert_constant(lambda: browser.get(address), grow, at_most=20)
+    assert_constant(lambda: browser.get(address), grow, at_most=30)
 
 
-def group(page, node, resource):
-    """Return the part of a node that is about a resource: its count, and its tiles."""
-    of_node = page[page.index(f">{node}</a>") :].partition("</li>\n          ")[0]
-    return of_node[of_node.index(f"<code>{resource}</code>") :].partition("</ul>")[0]
-
-
-def test_mig_devices_of_a_profile_are_one_tile_with_their_count(operator):
-    """Nobody knows which of them are on one GPU."""
-    pod("worker", {"nvidia.com/mig-1g.10gb": 4}, node="a100-0", namespace="elsewhere")
-    page = shown(operator, "/fleet?node=a100-0")
-    of_profile = group(page, "a100-0", "mig-1g.10gb")
-    assert "4 of 16 in use" in of_profile
-    assert of_profile.count('class="gpu"') == 1
-    assert '<rect x="0.00%" width="25.00%"' in of_profile
-    assert "0 of 8 in use" in group(page, "a100-0", "mig-3g.40gb")
-
-
-def test_shares_are_drawn_on_their_gpus(operator):
+def test_replicas_are_drawn_on_their_gpus_and_are_not_called_isolated(operator):
     pod("worker", {"nvidia.com/gpu.shared": 5}, node="t4-0", namespace="elsewhere")
-    of_shares = group(shown(operator, "/fleet?node=t4-0"), "t4-0", "gpu.shared")
-    assert "5 of 16 in use" in of_shares
-    assert of_shares.count('class="gpu"') == 4
-    assert of_shares.count('<rect x="0.00%" width="100.00%"') == 1
-    assert of_shares.count('<rect x="0.00%" width="25.00%"') == 1
+    page = shown(operator, "/fleet?node=t4-0")
+    found = list(cells(page, "t4-0").values())
+    assert [[fill for fill, _, _ in parts].count("unmanaged") for parts in found] == [4, 1, 0, 0]
+    assert found[3][2][1:] == ("GPU 3: replica 2, free, time-sliced, 1 of 4 replicas", "replica 2")
+    assert "isolat" not in page
 
 
-def test_very_many_units_are_one_tile(operator):
+def test_very_many_units_are_one_cell(operator):
     row = MirrorObject.objects.get(kind="Node", name="l40s-0")
     MirrorObject.objects.filter(pk=row.pk).update(facts={**row.facts, "capacity": {"nvidia.com/gpu": 16_384}})
-    of_gpus = group(shown(operator, "/fleet?node=l40s-0"), "l40s-0", "gpu")
-    assert "0 of 16384 in use" in of_gpus
-    assert of_gpus.count('class="gpu"') == 1
+    ((only,),) = cells(shown(operator, "/fleet?node=l40s-0"), "l40s-0").values()
+    assert only[2] == "0 of 16384 in use"
 
 
 def test_a_node_says_how_many_units_of_a_resource_are_in_use(operator):

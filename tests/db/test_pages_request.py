@@ -1,5 +1,6 @@
 """The request form: its offerings, its messages before and after sending, and that it never requests twice."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -56,20 +57,32 @@ def form(browser, **values) -> dict[str, str]:
     return filled | values
 
 
-def test_cards_say_price_capacity_and_headroom(fleet, browser):
+def cell_words(browser, offering: str, **query: str) -> list[str]:
+    page = text(browser.get("/request", query))
+    row = next(row for row in page.split("<tr ") if f'value="{offering}"' in row).partition("</tr>")[0]
+    return [" ".join(re.sub(r"<[^>]+>", "", cell.partition(">")[2]).split()) for cell in row.split("<td")[1:]]
+
+
+def test_a_row_says_memory_price_and_what_is_free_for_one(fleet, browser):
+    assert cell_words(browser, "l40s/whole") == [
+        "Whole GPU",
+        "45 GiB",
+        "–",
+        "–",
+        "dedicated GPU",
+        "1.10",
+        "2 of 2",
+        "now",
+    ]
     page = text(browser.get("/request"))
-    assert "NVIDIA L40S" in page
-    assert "1.10 EUR per hour" in page
-    assert "<strong>2 available to you now</strong>" in page
+    assert "EUR/h</button>" in page
     assert "4 of 4 free · team limit 2" in page
 
 
-def test_cards_say_what_of_its_node_goes_with_a_slice(fleet, browser):
-    assert "of its node." not in text(browser.get("/request"))
+def test_a_row_says_what_of_its_node_goes_with_a_slice(fleet, browser):
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
-    page = text(browser.get("/request"))
-    assert "With 15.1 CPU and 123 GiB of memory of its node." in page
-    assert "With 3.7 CPU and 30 GiB of memory of its node." in page
+    assert cell_words(browser, "l40s/whole")[2:4] == ["15.1", "123 GiB"]
+    assert cell_words(browser, "t4/shared")[2:4] == ["3.7", "30 GiB"]
 
 
 def test_the_preview_says_what_of_its_node_goes_with_all_slices(fleet, browser):
@@ -86,7 +99,7 @@ def test_pages_say_what_is_used_of_a_pool_that_offerings_share(team, project, me
     assert "Team vision uses 2 of 8 GPUs of <code>h100/slices</code>. All slices of this pool share them: " in page
     assert 'data-number="1">MIG slice 3g.40gb 2</span><span class="key" data-number="0">left 6</span>' in page
     assert '<rect x="0" y="0" width="250" height="12" data-number="1"/>' in page
-    assert "<strong>6 available to you now</strong>" in page
+    assert cell_words(browser, "h100/whole")[6] == "6 of 8"
     assert "8 of 8 free · team limit 8" in page
     home = text(browser.get("/"))
     assert "<code>h100/slices</code> 2 of 8 GPUs used" in home
@@ -105,8 +118,9 @@ def test_what_is_used_of_no_quota_fills_its_bar(team, project, member):
 def test_what_cannot_be_had_stays_in_sight_disabled_and_with_the_reason(fleet, browser):
     page = browser.get("/request")
     offer = next(o for choice in page.context["choices"] for o in choice.offers if o.key.startswith("t4/"))
-    assert offer.unavailable == "Team vision has no quota for it. Ask an operator for one."
-    assert "Shared, not isolated" in text(page)
+    assert offer.unavailable == "No quota for team vision"
+    assert cell_words(browser, offer.key)[4:] == ["not isolated", "0.10", "No quota for team vision"]
+    assert "Ask an operator for quota." in text(page)
     assert f'value="{offer.key}" disabled' in text(page)
 
 
@@ -388,7 +402,7 @@ def test_a_time_to_give_up_is_sent_with_the_form(fleet, browser):
 def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member, project):
     holder = held(requested(member, project, count=2))
     assert holder.ends_at is not None
-    assert f'next expected <time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
+    assert f'<td class="next"><time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     [chip] = browser.get("/request", query).context["chips"]
     assert chip.starts_at == holder.ends_at + timedelta(minutes=1)
@@ -433,8 +447,8 @@ def test_filters_without_a_result_can_be_cleared(fleet, browser):
 
 def test_many_mig_slices_are_folded_unless_one_is_chosen(cut_on_demand, browser):
     page = browser.get("/request")
-    (h100,) = [choice for choice in page.context["choices"] if choice.name == "h100"]
-    assert [offer.kind for offer in h100.unfolded] == ["Whole GPU", "Custom DRA claim"]
+    folded = [group.fold for group in page.context["found"].groups for offer in group.offers if offer.flavor == "h100"]
+    assert folded == ["", "", *["2 MIG slices"] * 2]
     assert '<details class="mig">' in text(page)
     assert '<details class="mig" open>' in text(browser.get("/request", {"offering": "h100/mig-1g.10gb"}))
 
@@ -476,4 +490,81 @@ def test_what_is_beside_the_button_says_whether_the_request_is_refused(fleet, br
 def test_the_summary_says_what_is_chosen(fleet, browser):
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "2", "length": "8"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
-    assert '<p id="chosen" hx-swap-oob="innerHTML">2 × NVIDIA L40S, 8 h, vision-train</p>' in part
+    assert '<span id="chosen" hx-swap-oob="innerHTML">2 × NVIDIA L40S, 8 h, vision-train</span>' in part
+    assert '<strong id="chosen-price" hx-swap-oob="innerHTML">17.60 EUR</strong>' in part
+
+
+def order(browser, sort: str) -> list[str]:
+    groups = browser.get("/request", {"sort": sort}).context["found"].groups
+    return [offer.key for group in groups for offer in group.offers]
+
+
+def test_the_table_is_sorted_by_any_column_and_then_folds_nothing(cut_on_demand, browser):
+    assert order(browser, "rate")[:2] == ["t4/shared", "l40s/whole"], "what has no price is last"
+    assert order(browser, "-rate")[:2] == ["l40s/whole", "t4/shared"]
+    assert order(browser, "-vram")[-1] == "t4/shared"
+    assert len(browser.get("/request?sort=free").context["found"].groups) == 1
+    page = text(browser.get("/request?sort=-rate"))
+    assert 'class="number" aria-sort="descending"><button' in page
+    assert '<details class="mig">' not in page
+
+
+def test_without_scripts_a_head_sorts_and_keeps_what_is_typed(fleet, browser):
+    answer = browser.post("/request", form(browser, count="2", sort="", sort_by="-rate"))
+    page = browser.get(answer["Location"])
+    assert page.context["found"].sorting.column.name == "rate"
+    assert page.context["form"]["count"].value() == "2"
+    assert not Allocation.objects.exists()
+
+
+FIELDS = {
+    **{"offering": "h100/mig-1g.10gb", "count": "2", "length": "custom", "hours": "5", "name": "again"},
+    **{"priority": "batch", "spread": "on", "strategy": "TimeSlicing", "interval": "Short", "labels": "app=train"},
+    **{"purpose": "fine-tune", "starts_at": "2030-01-02T10:00", "give_up_at": "2030-01-03T10:00"},
+}
+
+
+def test_the_link_to_a_request_restores_every_field(cut_on_demand, browser):
+    sent = {
+        "project": "vision-train",
+        **FIELDS,
+        "constraints": ["same_gpu", "distinct_gpus"],
+        "kind": "mig",
+        "sort": "vram",
+    }
+    link = browser.get("/request", sent).context["link"]
+    page = browser.get(link)
+    shown = {name: page.context["form"][name].value() for name in FIELDS}
+    assert shown == FIELDS
+    assert page.context["form"]["constraints"].value() == ["same_gpu", "distinct_gpus"]
+    for parameter in ("kind=", "sort=", "csrf", "key="):
+        assert parameter not in link
+
+
+def test_a_request_is_kept_as_a_preset_shown_and_removed(fleet, browser):
+    sent = form(browser, count="2", length="24", purpose="fine-tune", preset="Nightly")
+    page = browser.post("/request/presets", sent, follow=True)
+    assert "Preset Nightly saved." in text(page)
+    (link,) = page.context["presets"]
+    assert (link.name, link.words, link.is_chosen) == ("Nightly", "2 × NVIDIA L40S, 24 h", True)
+    filled = browser.get(link.url).context["form"]
+    assert (filled["count"].value(), filled["purpose"].value()) == ("2", "fine-tune")
+    again = browser.post("/request/presets", sent, follow=True)
+    assert "You have a preset Nightly already." in text(again)
+    gone = browser.post(f"/request/presets/{link.id}/remove", {"query": "count=2"}, follow=True)
+    assert "Preset Nightly removed." in text(gone)
+    assert gone.context["presets"] == []
+    assert gone.context["form"]["count"].value() == "2"
+
+
+def test_what_is_no_request_is_not_kept_and_says_why(fleet, browser):
+    page = browser.post("/request/presets", form(browser, offering="", preset="Nothing"), follow=True)
+    assert "Choose a GPU." in text(page)
+    assert not Preset.objects.exists()
+
+
+def test_another_persons_preset_is_neither_shown_nor_removed(fleet, team, browser):
+    browser.post("/request/presets", form(browser, preset="Mine"))
+    other = browser_of(person(team))
+    assert other.get("/request").context["presets"] == []
+    assert other.post(f"/request/presets/{Preset.objects.get().pk}/remove").status_code == 404

@@ -7,11 +7,12 @@ import pytest
 
 from allocations.cluster import names
 from allocations.domain.observed import Shared
+from allocations.domain.phases import Phase
 from allocations.lifecycle import transitions
 from allocations.models import Allocation
 from allocations.reconcile import mirror, project_state
 from allocations.reconcile.mirror_writer import record_observations
-from allocations.reconcile.project import project_facts
+from allocations.reconcile.project import project_facts, shared_by
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
 from tests.support.clusters import LOCAL
@@ -48,22 +49,22 @@ def facts(project: Project) -> tuple[set[str], set[int]]:
     """Return the allocations that the guard lists and the numbers whose quota has slices, as the project would write
     them.
     """
-    found = project_facts(
-        project,
-        project_state.live_rows(Project.objects.filter(pk=project.pk)),
-        mirror.of_project(LOCAL, project.namespace),
-        (),
-    )
+    live, snapshot = list(_live(project)), mirror.of_project(LOCAL, project.namespace)
+    found = project_facts(project, shared_by(project, live, snapshot), snapshot, ())
     return set(found.guards), {number for number, hold in found.holds.items() if hold}
+
+
+def _live(project: Project) -> Any:
+    return project_state.live_rows(Project.objects.filter(pk=project.pk))
 
 
 def test_what_has_not_changed_is_not_judged_again(
     row: Allocation, project: Project, django_assert_num_queries: Any
 ) -> None:
     surroundings = project_state.read_surroundings(project)
-    live = list(project_state.live_rows(Project.objects.filter(pk=project.pk)))
+    live, snapshot = list(_live(project)), mirror.of_parts([])
     with django_assert_num_queries(0):
-        assert project_facts(project, live, mirror.of_parts([]), (), surroundings).guards == {}
+        assert project_facts(project, shared_by(project, live, snapshot), snapshot, (), surroundings).guards == {}
 
 
 def test_what_a_backup_has_forgotten_is_seen_on_the_cluster(row: Allocation, project: Project) -> None:
@@ -105,4 +106,13 @@ def test_a_guard_that_is_gone_admits_none(row: Allocation) -> None:
     record_observations(LOCAL, [listing])
     WorkItem.objects.all().delete()
     record_observations(LOCAL, [replace(listing, resource_version=5, gone=True)])
+    assert f"{LOCAL}/allocation:{row.pk}" in due()
+
+
+def test_an_active_allocation_is_not_told_that_its_guard_admits_it(row: Allocation) -> None:
+    Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE)
+    listing = guard(row, 4, "train")
+    record_observations(LOCAL, [listing])
+    assert f"{LOCAL}/allocation:{row.pk}" not in due()
+    record_observations(LOCAL, [guard(row, 5)])
     assert f"{LOCAL}/allocation:{row.pk}" in due()

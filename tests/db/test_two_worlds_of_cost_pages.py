@@ -34,7 +34,7 @@ PAGES = [
     "/banners",
 ]
 PARTS = [
-    *("/?part=leads", "/?part=auditors", "/?part=operators", "/banners", "/costs/mine", "/teams/vision/costs"),
+    *("/", "/banners", "/costs/mine", "/teams/vision/costs"),
     *("/teams/language/costs", "/projects/vision-train/costs", "/projects/language-train/costs"),
     *(f"/{kind}/{holder}/costs" for kind in ("allocations", "jobs") for holder in (OWN, OTHERS)),
 ]
@@ -96,7 +96,7 @@ def test_pages_and_what_they_link_to_are_alike(team: Team, other_team: Team, pro
         assert [statuses[f"/costs/allocations/{holder}", "page"] for holder in (OWN, OTHERS)] == [200, 404]
         assert [statuses[f"/teams/{slug}/costs", "part"] for slug in ("vision", "language")] == [200, 404]
         assert sum(path.startswith("/api/v1/costs/export?") for path, _ in after) > len(asked_by(role))
-        assert (b"vision" in after["/?part=leads", "part"][1]) is (role == "lead")
+        assert (b"Teams you lead" in after["/", "part"][1]) is (role == "lead")
 
 
 def tells(path: str, body: bytes) -> bool:

@@ -13,13 +13,14 @@ from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.held_time import HeldTime
 from allocations.domain.phases import Outcome, Phase
 from allocations.lifecycle import spec_of_row, transitions
-from allocations.models import Allocation
+from allocations.models import Allocation, MirrorObject
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import Attribution
+from tests.support.clusters import LOCAL
 
 HTMX = {"HX-Request": "true"}
 """The header that htmx sends."""
@@ -99,6 +100,22 @@ def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "
         ending="person",
         ended_at=now,
         outcome=outcome.value,
+    )
+
+
+def pod(project: Project, row: Allocation, name: str, **facts: object) -> None:
+    """Let the mirror show a pod that uses the allocation."""
+    defaults = {"phase": "Running", "node": "l40s-0", "gpus": {}, "cpu_millicores": 100, "memory_mib": 256}
+    MirrorObject.objects.create(
+        cluster_id=LOCAL,
+        kind="Pod",
+        namespace=project.namespace,
+        name=name,
+        uid=name,
+        resource_version=1,
+        allocation=row.name,
+        facts=defaults | facts,
+        seen_at=clock.now(),
     )
 
 

@@ -30,4 +30,4 @@ def test_constraints_have_the_names_of_their_boxes(name):
 
 def test_a_way_out_of_one_node_is_named_as_its_box():
     said = in_words("Ask for at most 8, or set constraints.spread for up to 16 on several nodes.")
-    assert said == "Ask for at most 8, or tick “Slices may be on several nodes” for up to 16 on several nodes."
+    assert said == "Ask for at most 8, or tick “On several nodes” for up to 16 on several nodes."

@@ -32,10 +32,19 @@ def test_what_no_column_sorts_by_is_the_default(sort):
 
 
 def test_a_head_sorts_by_its_column_and_by_the_other_direction_the_second_time():
-    heads = of("-cost").heads
-    assert [(head.sort, head.direction) for head in heads] == [("name", ""), ("cost", "descending"), ("", "")]
-    assert of("cost").heads[1].sort == "-cost"
+    found = [(head.url, head.direction) for head in of("-cost").heads]
+    assert found == [
+        ("?sort=name", ""),
+        ("?sort=cost", "descending"),
+        ("", ""),
+    ]
+    assert of("cost").heads[1].url == "?sort=-cost"
 
 
 def test_figures_begin_with_the_highest():
-    assert of("").heads[1].sort == "-cost"
+    assert of("").heads[1].url == "?sort=-cost"
+
+
+def test_a_head_keeps_the_filters_and_begins_at_the_first_page():
+    found = sorting(RequestFactory().get("/?q=ada&page=3&v=1&costs=2"), COLUMNS, parameter="order")
+    assert found.heads[0].url == "?q=ada&costs=2&order=name"

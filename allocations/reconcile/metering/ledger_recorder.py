@@ -5,6 +5,7 @@ from uuid import UUID
 
 import structlog
 
+from allocations.domain.phases import Phase
 from allocations.reconcile.batch_state import BatchState
 from allocations.reconcile.metering import ledger
 from allocations.reconcile.recorder import Recorder, Seen
@@ -18,10 +19,11 @@ log = structlog.get_logger(__name__)
 def _each(batch: BatchState, seen: Seen) -> Collection[Target]:
     """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
     affects, and those whose intervals have changed. A reconcile that wrote the object itself knows of it, but not yet
-    which holds it shows.
+    which holds it shows. The project's has recorded that what its guard admits is active.
     """
     change, rows = seen.change, seen.concerned
-    affected = change.changed_holds | change.changed_listings
+    admitted = {row.name for row in rows if row.phase == Phase.ACTIVE} & change.listed
+    affected = change.changed_holds | (change.changed_listings - admitted)
     affected |= set() if seen.is_own_write else change.labelled_allocations
     changed = _sync(batch, seen)
     return {targets.allocation(batch.cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}

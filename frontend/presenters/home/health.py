@@ -18,12 +18,12 @@ READYZ = "/readyz"
 
 @dataclass(frozen=True)
 class Check:
-    """One part of the portal. ``url`` is where it is explained, or empty."""
+    """One part of the portal. ``url`` is where it is explained."""
 
     name: str
     sentence: str
     is_good: bool
-    url: str = ""
+    url: str
 
 
 def checks() -> Sequence[Check]:
@@ -38,16 +38,17 @@ def _processes() -> Iterator[Check]:
     for name in health.EXPECTED:
         age_s = _age_s(last.get(name), now)
         is_good = age_s is not None and age_s <= settings.STALE_S
-        words = "Never seen" if age_s is None else f"Last worked {_ago(age_s)}"
-        yield Check(name.capitalize(), words, is_good, reverse("admin:core_heartbeat_changelist"))
+        words = "No heartbeat yet" if age_s is None else f"Heartbeat {_ago(age_s)}"
+        yield Check(name.capitalize(), words, is_good, _docs())
 
 
 def _mirrors() -> Iterator[Check]:
     seen, now = mirror.leases_seen_at(), clock.now()
     for cluster, at in seen.items():
-        name = f"Mirror of {cluster}" if len(seen) > 1 else "Mirror of the cluster"
-        url = reverse("admin:allocations_watchstate_changelist")
-        yield Check(name, f"Complete as of {_ago((now - at).total_seconds())}", now - at <= mirror.RECENT, url)
+        name = f"Cluster cache of {cluster}" if len(seen) > 1 else "Cluster cache"
+        is_good = now - at <= mirror.RECENT
+        words = "In sync" if is_good else f"In sync {_ago((now - at).total_seconds())}"
+        yield Check(name, words, is_good, _docs())
 
 
 def _work_queue() -> Check:
@@ -55,8 +56,7 @@ def _work_queue() -> Check:
     is_good = found.lag_s <= settings.STALE_S and not found.failing
     lag = f", the longest for {_length(found.lag_s)}" if found.due else ""
     failing = f"; {found.failing} failed and will be tried again" if found.failing else ""
-    url = reverse("admin:core_workitem_changelist")
-    return Check("Work queue", f"{found.due or 'Nothing'} due{lag}{failing}", is_good, url)
+    return Check("Work queue", f"{found.due or 'Nothing'} due{lag}{failing}", is_good, _docs())
 
 
 def _stores() -> Iterator[Check]:
@@ -75,6 +75,10 @@ def _balance() -> Iterator[Check]:
         yield Check(name, words, not one.failed, reverse("proof"))
 
 
+def _docs() -> str:
+    return f"{reverse('docs')}operate/troubleshoot.html"
+
+
 def _hours(count: int) -> str:
     return f"{count} hour{'' if count == 1 else 's'}"
 
@@ -84,8 +88,8 @@ def _age_s(at: datetime | None, now: datetime) -> float | None:
 
 
 def _ago(age_s: float) -> str:
-    return "less than a minute ago" if age_s < 60 else f"{_length(age_s)} ago"
+    return f"{_length(age_s)} ago"
 
 
 def _length(seconds: float) -> str:
-    return "less than a minute" if seconds < 60 else amounts.span(timedelta(seconds=seconds))
+    return amounts.span(timedelta(seconds=seconds))

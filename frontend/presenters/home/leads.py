@@ -1,16 +1,28 @@
-"""What a lead sees first of the teams: spend of the month, who waits, and what is borrowed and lent."""
+"""What a lead sees first of the teams: who holds what and what of it is idle, who waits, what is borrowed, and the
+spend of the month.
+"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
+from uuid import UUID
 
+from django.urls import reverse
 from django.utils.formats import date_format
 
+from allocations.capacity.headroom import Availability
 from allocations.limits.services import text
 from allocations.queues import lending, waiting
 from allocations.queues.lending import Loan
 from allocations.queues.waiting import WaitingEntry
+from allocations.requests import team_holds
+from allocations.requests.team_holds import TeamHold
 from frontend.presenters import amounts, queues
+from frontend.presenters.allocations import Card
+from frontend.presenters.home import quotas
+from frontend.presenters.home.counters import Counter, first_of
+from frontend.presenters.home.engineers import IDLE
 from frontend.presenters.my_cost import MAX_LINES, CostLine, cost_lines
 from frontend.presenters.queues import QueueLine
 from portal.core import clock
@@ -23,6 +35,8 @@ from quotas.costs.questions import Question, asked_by
 
 FIRST = 5
 """So many waiting entries, of all the person's teams together, are on the page; a queue's own page has all."""
+MAX_HOLDS = 20
+"""So many holds are on the page, those without a pod first; the list of allocations has all."""
 UNSEEN = "another team"
 NOTHING = Fraction(0)
 
@@ -44,31 +58,79 @@ class WaitingLine:
 
 
 @dataclass(frozen=True)
+class HoldLine:
+    """What a person holds; ``idle`` is for how long it has had no pod, empty while one uses it."""
+
+    id: str
+    url: str
+    name: str
+    member: str
+    what: str
+    idle: str
+    per_hour: str
+    ends_at: datetime | None
+    can_release: bool
+
+
+@dataclass(frozen=True)
 class LedTeams:
-    """``loans`` are sentences of what the teams borrow and lend now; ``more`` entries wait beside those shown."""
+    """``loans`` are sentences of what the teams borrow and lend now, and ``borrowed`` amount and pool of what they
+    borrow. ``more`` entries wait beside those shown. ``of_idle`` are the people of what has had no pod for some
+    minutes, each hold once. ``near`` names the quotas that are nearly used.
+    """
 
     month: str
+    currency: str
     teams: Sequence[LedTeam]
+    cost: str
     waiting: Sequence[WaitingLine]
     more: int
     loans: Sequence[tuple[str, str]]
+    borrowed: Sequence[str]
+    holds: Sequence[HoldLine]
+    more_holds: int
+    of_idle: Sequence[str]
+    near: Sequence[str]
 
 
-def of_teams(user: User, teams: Sequence[Team], calendar: Calendar) -> LedTeams:
+def of_teams(
+    user: User,
+    teams: Sequence[Team],
+    calendar: Calendar,
+    availability: Availability,
+    read_cards: Callable[[Collection[UUID]], Sequence[Card]],
+) -> LedTeams:
     """Return what there is of the first teams that the person leads; a fixed number of queries."""
     teams = teams[:MAX_LINES]
     now, slugs = clock.now(), [team.slug for team in teams]
     where = as_filter({"team": slugs})
     question = Question(windows.parse("month", now, calendar), now, keys=("team",), where=where, calendar=calendar)
     costs = answer(asked_by(user, question))
-    rows = {line.name: line for line in cost_lines("team", costs, lambda _: "").lines}
+    found = cost_lines("team", costs, lambda _: "")
+    rows = {line.name: line for line in found.lines}
     queued = waiting.of_teams(teams, FIRST)
+    loans = lending.current_loans(user, availability.quotas)
+    held = team_holds.of_teams(teams)
+    shown = held[:MAX_HOLDS]
+    cards = {card.row.pk: card for card in read_cards([one.id for one in shown])} if shown else {}
     return LedTeams(
         month=date_format(calendar.day_of(now), "F Y"),
+        currency=costs.currency,
         teams=[_team(slug, rows.get(slug), costs.currency, queued.by_team) for slug in slugs],
+        cost=_cost(found.whole if rows else None, costs.currency),
         waiting=waiting_lines(queued.first),
         more=queued.total - len(queued.first),
-        loans=list(_loans(lending.current_loans(user), set(slugs))),
+        loans=list(_loans(loans, set(slugs))),
+        borrowed=[f"{text(one.amount)} {one.pool}" for one in loans if one.borrower in slugs],
+        holds=_hold_lines(shown, cards, now),
+        more_holds=len(held) - len(shown),
+        of_idle=[one.member for one in held if one.idle_since and now - one.idle_since >= IDLE],
+        near=[
+            f"{one.model} {one.meter} %"
+            for _, models in quotas.of_teams(teams, availability)
+            for one in models
+            if one.is_near
+        ],
     )
 
 
@@ -76,18 +138,38 @@ def waiting_lines(entries: Iterable[WaitingEntry]) -> list[WaitingLine]:
     return [WaitingLine(one.team, queues.line(one.entry)) for one in entries]
 
 
-def _team(slug: str, line: CostLine | None, currency: str, counted: Mapping[str, int]) -> LedTeam:
-    is_priced = line is not None and line.cost != amounts.NOT_PRICED
-    return LedTeam(
-        slug=slug,
-        cost=f"{line.cost} {currency}"
-        if line and is_priced
-        else line.cost
-        if line
-        else amounts.money(NOTHING, currency),
-        left_out=line.left_out if line else "",
-        waiting=counted.get(slug, 0),
+def _hold_lines(found: Iterable[TeamHold], cards: Mapping[UUID, Card], now: datetime) -> list[HoldLine]:
+    """Return the holds of which there are cards by person: who has the longest without a pod is first."""
+    by_member: dict[str, list[HoldLine]] = {}
+    for one in found:
+        if card := cards.get(one.id):
+            idle = amounts.span(now - one.idle_since) if one.idle_since else ""
+            by_member.setdefault(one.member, []).append(_hold_line(card, one.member, idle))
+    return [line for lines in by_member.values() for line in lines]
+
+
+def _hold_line(card: Card, member: str, idle: str) -> HoldLine:
+    return HoldLine(
+        id=card.id,
+        url=card.address,
+        name=card.row.name,
+        member=member,
+        what=f"{card.row.slices} × {card.row.offering.key}",
+        idle=idle,
+        per_hour=amounts.rate(card.detail.per_hour),
+        ends_at=card.row.ends_at,
+        can_release=card.can_release,
     )
+
+
+def _team(slug: str, line: CostLine | None, currency: str, counted: Mapping[str, int]) -> LedTeam:
+    return LedTeam(slug, _cost(line, currency), line.left_out if line else "", counted.get(slug, 0))
+
+
+def _cost(line: CostLine | None, currency: str) -> str:
+    if line is None:
+        return amounts.money(NOTHING, currency)
+    return line.cost if line.cost == amounts.NOT_PRICED else f"{line.cost} {currency}"
 
 
 def _loans(found: Iterable[Loan], led: set[str]) -> Iterable[tuple[str, str]]:
@@ -96,3 +178,32 @@ def _loans(found: Iterable[Loan], led: set[str]) -> Iterable[tuple[str, str]]:
         if led & {one.borrower, one.lender}:
             borrower, lender = one.borrower or UNSEEN, one.lender or UNSEEN
             yield one.pool, f"{borrower} borrows {text(one.amount)} from {lender}."
+
+
+def _idle(found: LedTeams) -> tuple[int, str]:
+    return len(found.of_idle), first_of(list(dict.fromkeys(found.of_idle)))
+
+
+def _waiting(found: LedTeams) -> tuple[int, str]:
+    by_team = [f"{one.slug} {one.waiting}" for one in found.teams if one.waiting]
+    return len(found.waiting) + found.more, first_of(by_team) if len(found.teams) > 1 else ""
+
+
+def _queue(found: LedTeams) -> str:
+    most = max(found.teams, key=lambda one: one.waiting)
+    return reverse("queue", args=[most.slug])
+
+
+def _costs(found: LedTeams) -> str:
+    if len(found.teams) == 1:
+        return reverse("team-cost", args=[found.teams[0].slug])
+    return f"{reverse('costs')}?window=month&aggregate=team"
+
+
+COUNTERS = (
+    Counter("Holds without a pod", "warn", _idle, lambda _: "#holds"),
+    Counter("Quotas nearly used", "warn", lambda found: (len(found.near), first_of(found.near)), lambda _: "#quotas"),
+    Counter("Waiting in your teams", "wait", _waiting, _queue),
+    Counter("Borrowed", "wait", lambda one: (len(one.borrowed), first_of(one.borrowed)), lambda _: reverse("limits")),
+    Counter("Cost this month", "quiet", lambda found: (found.cost, found.month), _costs),
+)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from rest_framework import serializers
 
 from allocations.domain.documents import FieldInfo
-from allocations.requests.bulk_release import MAX_AT_ONCE
+from allocations.requests.bulk_actions import MAX_AT_ONCE
 from portal.api.http.strict import Body, Boolean, Choice, List, Text
 from portal.api.schemas.allocation_output import OF_PHASES, OUTCOMES, PHASES
 from portal.core.errors import Forbidden, NotVisible

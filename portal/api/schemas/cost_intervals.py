@@ -24,7 +24,7 @@ UNUSED_COST_HELP = "Decimal, of cost: what was charged for unused_gpu_hours. nul
 class IntervalEvidenceOut:
     start: Annotated[
         Mapping[str, Any],
-        "Kind, name and resource version of the object that showed the start.",
+        "Kind, name and resourceVersion of the object that showed the start.",
         attrgetter("source_start"),
     ]
     end: Annotated[Mapping[str, Any] | None, "The same of the end; null while it is open.", attrgetter("source_end")]

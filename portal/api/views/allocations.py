@@ -16,7 +16,7 @@ from allocations.connect.connection import Connection
 from allocations.connect.connection import connect as connect_to
 from allocations.models import Allocation
 from allocations.queues.queue import read_positions
-from allocations.requests import bulk_release, details, selectors, services
+from allocations.requests import bulk_actions, details, selectors, services
 from allocations.requests.preview import preview_request
 from portal.api.http import etag
 from portal.api.http.auth import RequestScope, current_user, token_expires_at
@@ -191,13 +191,13 @@ def release_several(request: Request) -> Response:
     filters = {name: values.get(name, []) for name in bulk.FILTERS}
     rows = _matching(selectors.visible(user), user, filters, is_own=values["mine"])
     named = selectors.with_ids(rows, values.get("ids", []))
-    if values["dry_run"] or not bulk_release.has_effect(user, named if "ids" in values else rows):
+    if values["dry_run"] or not bulk_actions.has_effect(user, named if "ids" in values else rows):
         count_without_effect(request)
-    found: Sequence[bulk_release.Release]
+    found: Sequence[bulk_actions.Release]
     if "ids" in values:
-        found, more = bulk_release.release_named(user, values["ids"], **how), False
+        found, more = bulk_actions.release_named(user, values["ids"], **how), False
     else:
-        found, more = bulk_release.release_matching(user, rows, **how)
+        found, more = bulk_actions.release_matching(user, rows, **how)
     results = documents(found, bulk.ReleasedOut)
     return Response({"dry_run": values["dry_run"], "more": more, "results": results})
 

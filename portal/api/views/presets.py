@@ -124,7 +124,7 @@ def preset(request: Request, preset_id: int) -> Response:
     user = current_user(request)
     rows = catalog.presets().filter(offering__in=catalog.offerings())
     if access.sees_all(user):
-        rows = Preset.objects.select_related("offering")
+        rows = catalog.operators_presets()
     row = rows.filter(pk=preset_id).first()
     if row is None:
         raise NotVisible(f"The preset {preset_id}", hint="See the list of presets.")

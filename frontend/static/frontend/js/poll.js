@@ -9,6 +9,7 @@
   // Swapping under someone's hands loses what they press, type, choose or mark.
   function inUse() {
     if (pressed || document.querySelector("dialog[open]")) return true;
+    if (document.querySelector(`${LIVE} input:checked`)) return true;
     if (document.activeElement?.matches("input, select, textarea") && document.activeElement.closest(LIVE)) return true;
     const marked = document.getSelection();
     const place = marked && !marked.isCollapsed ? marked.anchorNode?.parentElement : null;

@@ -1,11 +1,12 @@
-"""Releases several allocations with one call.
+"""Releases or extends several allocations with one call.
 
-Each is released in a transaction of its own: what one may not release, or what fails, keeps no other from being
-released, and a repeated call goes on where the first one stopped. At most MAX_AT_ONCE are released by a call.
+Each in a transaction of its own: what one may not change, or what fails, keeps no other from being changed. At most
+MAX_AT_ONCE are changed by a call. A repeated release goes on where the first one stopped.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 
 from django.db.models import QuerySet
@@ -32,6 +33,11 @@ class Release:
 def release_named(user: User, ids: Iterable[str], reason: str, *, is_dry_run: bool) -> list[Release]:
     """Release the allocations with these ids. What the person cannot see has the problem of what does not exist."""
     return [_release(user, id_, reason, is_dry_run=is_dry_run) for id_ in dict.fromkeys(ids)]
+
+
+def extend_named(user: User, ids: Iterable[str], hours: Decimal) -> list[tuple[str, Problem | None]]:
+    """Extend the allocations with these ids by so many hours; return each by its name or id, with why it was not."""
+    return [_extend(user, id_, hours) for id_ in dict.fromkeys(ids)]
 
 
 def release_matching(
@@ -67,3 +73,14 @@ def _release(user: User, id_: str, reason: str, *, is_dry_run: bool) -> Release:
     except Problem as problem:
         return Release(id_, row, problem=problem)
     return Release(str(row.pk), row, is_new)
+
+
+def _extend(user: User, id_: str, hours: Decimal) -> tuple[str, Problem | None]:
+    name = id_
+    try:
+        row = selectors.get(user, id_)
+        name = row.name
+        services.extend(user, row, hours)
+    except Problem as problem:
+        return name, problem
+    return name, None
