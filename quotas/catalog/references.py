@@ -1,4 +1,4 @@
-"""What refers to a flavor, so that it has to stay accepted: limits, also past ones, operators' presets, allocations.
+"""What refers to a flavor, so that it has to stay accepted: limits, also past ones, operators' presets and allocations.
 
 Prices and costs of capacity do not count: a proposal may have them, and keeps its name while it has a price.
 """
