@@ -102,7 +102,8 @@ class FleetNode:
 def nodes(user: Person) -> QuerySet[Node]:
     """Return the present nodes, by flavor and name. Raises Forbidden for who is not platform staff."""
     rows = access.for_platform(user, Node.objects.filter(present=True))
-    return rows.select_related("cluster", "flavor").order_by("flavor__name", "name", "pk")
+    documents = ("capacity", "supply", "foreign", "blocked_units")
+    return rows.defer(*documents).prefetch_related("flavor").order_by("flavor__name", "name", "pk")
 
 
 def used_by(team: str) -> Q:

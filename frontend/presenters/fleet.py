@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from django.urls import reverse
@@ -48,7 +49,7 @@ class NodeRow:
         found = [f"{fills.count(fill)} {word}" for fill, word in fleet_cells.FILLS.items() if fill in fills]
         return f"{self.name}: {', '.join(found)}"
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         return list(_runs(self.cells))
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from urllib.parse import quote
 from zlib import crc32
@@ -177,6 +178,7 @@ def _part(use: DeviceUse, label: str, span: int, words: str = "", *, usable: boo
     return Part(text, about, fill if usable else UNAVAILABLE, span, holder.team)
 
 
+@lru_cache(maxsize=4096)
 def _nobody(label: str, span: int, words: str = "", *, usable: bool) -> Part:
     fill = FREE if usable else UNAVAILABLE
     return Part(label or FILLS[fill], ", ".join(filter(None, [label, FILLS[fill], words])), fill, span)

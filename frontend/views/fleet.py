@@ -41,7 +41,8 @@ def fleet(request: PageRequest) -> HttpResponse:
     kept = capacity_fleet.fleet(own_writes.fleet_max_age_s(request.user.pk))
     models = model_use.lines(pool_use.of_fleet(kept, kept.usage))
     held = fleet_nodes.held_as_count(request.user)
-    current = digest_of(drawn, found.of, models, held)
+    drawn_nodes = [(one.url, one.runs) for one in drawn.nodes] if is_dense else drawn
+    current = digest_of(drawn_nodes, found.of, models, held)
     if same := unchanged(request, current):
         return same
     query = request.GET.copy()
