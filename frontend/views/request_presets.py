@@ -37,14 +37,14 @@ def save(request: PageRequest) -> HttpResponse:
 
 @require_POST
 @page
-def remove(request: PageRequest, id_: int) -> HttpResponse:
+def remove(request: PageRequest, preset_id: int) -> HttpResponse:
     """Remove a preset, and show the form as it was."""
-    messages.success(request, f"Preset {own_presets.remove(request.user, id_).name} removed.")
+    messages.success(request, f"Preset {own_presets.remove(request.user, preset_id).name} removed.")
     return redirect(address_of(QueryDict(request.POST.get("query", ""))))
 
 
 urlpatterns = [
     path("request/presets", save, name="save-preset"),
-    path("request/presets/<int:id_>/remove", remove, name="remove-preset"),
+    path("request/presets/<int:preset_id>/remove", remove, name="remove-preset"),
 ]
 DOCS = "how-to/request"
