@@ -214,14 +214,14 @@ def test_an_auditor_reads_a_bill_the_proof_and_a_month_that_is_equal_as_csv(begi
     hand = begin("auditor")
     page = hand.page
     hand.press(page.get_by_role("link", name="Costs", exact=True).first)
-    hand.press(page.get_by_role("link", name="Bills"))
+    hand.press(page.get_by_role("link", name="Bills", exact=True))
     bill = page.get_by_role("row", name=f"invoice for finance, {way}")
     expect(bill).to_contain_text(f"{billed:%Y-%m}")
     expect(bill).to_contain_text("8,000.00 EUR")
     expect(bill).to_contain_text("current")
     expect(page.get_by_role("link", name=re.compile("^Enter"))).to_have_count(0)
 
-    hand.press(page.get_by_role("link", name="Reconciliation"))
+    hand.press(page.get_by_role("link", name="Reconciliation", exact=True))
     expect(page.get_by_text("Balanced since")).to_be_visible()
     expect(page.locator("table.proof tbody tr").first).to_contain_text("balanced")
     expect(page.get_by_role("heading", name="Failing rows")).to_have_count(0)
@@ -268,7 +268,7 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     expect(page.locator("main .banner").first).to_contain_text(f"Price set: {PRICED[way]} 1.3 EUR")
 
     last = months_later(clock.now().date().replace(day=1), -1)
-    hand.press(page.get_by_role("link", name="Bills"))
+    hand.press(page.get_by_role("link", name="Bills", exact=True))
     hand.press(page.get_by_role("link", name=f"Enter the bill of local for {last:%Y-%m}"))
     hand.fill(page.get_by_label("Amount in EUR"), "9000")
     hand.fill(page.get_by_label("Source"), f"invoice, {way}")
@@ -278,7 +278,7 @@ def test_an_operator_finds_idle_money_and_enters_a_price_and_a_bill(begin: Begin
     hand.press(page.get_by_role("button", name="Enter the bill"))
     expect(page.locator("main .banner").first).to_contain_text(f"Bill entered: local {last:%Y-%m}: 9000 EUR.")
 
-    hand.press(page.get_by_role("link", name="Reconciliation"))
+    hand.press(page.get_by_role("link", name="Reconciliation", exact=True))
     expect(page.get_by_text("Balanced since")).to_be_visible()
     hand.press(page.get_by_label("Failing hours only"))
     apply(hand, way)

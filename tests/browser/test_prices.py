@@ -86,7 +86,7 @@ def test_an_operator_sets_a_price_imports_a_table_and_enters_a_bill(open_page, o
     expect(page.locator("main .banner").first).to_contain_text("Imported: 2 created, 0 unchanged.")
     expect(page.get_by_role("row", name="l40s, spot")).to_contain_text("0.60 EUR per GPU and hour")
 
-    page.get_by_role("link", name="Bills").click()
+    page.get_by_role("link", name="Bills", exact=True).click()
     expect(page.get_by_text("No bill covers these months yet.")).to_be_visible()
     page.get_by_role("link", name=f"Enter the bill of local for {last_month}").click()
     page.get_by_label("Amount in EUR").fill("9000")
