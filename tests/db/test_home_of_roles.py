@@ -263,7 +263,7 @@ def test_an_engineer_sees_what_cannot_start_what_ends_what_is_idle_and_what_wait
     assert counters(page) == [
         ("1", "Could not start", "broken"),
         ("1", "End within 20 min", "ends: 12 min left"),
-        ("2", "Held without a pod", "for 55 min at 2.20 EUR/h"),
+        ("2", "Your holds without a pod", "for 55 min at 2.20 EUR/h"),
         ("1", "Queued", "waits: Position 1 of 1 in the team queue"),
     ]
     assert "<dt>No pod for</dt><dd>55 min</dd>" in page
@@ -273,7 +273,7 @@ def test_a_hold_with_a_pod_or_a_minute_old_is_not_counted_as_idle(fleet, member,
     row = held(requested(member, project, name="used"), hours=1)
     hold_use.begin(LOCAL, [row.pk], Sighting(clock.now(), 1, estimated=False))
     held(requested(member, project, name="new"), hours=0.02)
-    assert ("0", "Held without a pod", "") in counters(home(member))
+    assert ("0", "Your holds without a pod", "") in counters(home(member))
 
 
 def test_who_has_no_allocation_sees_no_counters(fleet, member):

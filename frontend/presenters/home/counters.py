@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 TONES = ("bad", "warn", "wait", "quiet")
 """Worst first."""
-LEAST_OF_ROLE = 5
-"""Of a role so many counters are shown, and more only if each of them counts something."""
+LEAST_SHOWN = 5
+"""So many counters are shown, and more only if each of them counts something."""
 Facts = TypeVar("Facts")
 
 
@@ -35,8 +35,7 @@ class Tile:
 
 def tiles(counters: Iterable[Counter[Facts]], facts: Facts) -> list[Tile]:
     """Return the counters of a role, worst first."""
-    found = worst_first(_tile(one, facts) for one in counters)
-    return found[: max(LEAST_OF_ROLE, sum(one.tone != "quiet" for one in found))]
+    return _first(_tile(one, facts) for one in counters)
 
 
 def joined(roles: Iterable[Sequence[Tile]]) -> list[Tile]:
@@ -44,16 +43,17 @@ def joined(roles: Iterable[Sequence[Tile]]) -> list[Tile]:
     by_name: dict[str, Tile] = {}
     for one in chain.from_iterable(roles):
         by_name.setdefault(one.name, one)
-    return worst_first(by_name.values())
-
-
-def worst_first(found: Iterable[Tile]) -> list[Tile]:
-    return sorted(found, key=lambda one: TONES.index(one.tone))
+    return _first(by_name.values())
 
 
 def first_of(names: Sequence[str]) -> str:
     """Return ``ada``, or ``ada and 2 more``; empty if there is none."""
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
+
+
+def _first(tiles_: Iterable[Tile]) -> list[Tile]:
+    found = sorted(tiles_, key=lambda one: TONES.index(one.tone))
+    return found[: max(LEAST_SHOWN, sum(one.tone != "quiet" for one in found))]
 
 
 def _tile(one: Counter[Facts], facts: Facts) -> Tile:

@@ -82,6 +82,6 @@ def _link(found: Sequence[Card]) -> str:
 COUNTERS = (
     Counter("Could not start", "bad", _failed_count, lambda own: _link(_failed(own))),
     Counter("End within 20 min", "bad", _ending_count, lambda own: _link(_ending(own))),
-    Counter("Held without a pod", "warn", _idle_count, lambda own: _link(own.without_pod())),
+    Counter("Your holds without a pod", "warn", _idle_count, lambda own: _link(own.without_pod())),
     Counter("Queued", "wait", _queued_count, lambda own: _link(_queued(own))),
 )
