@@ -249,7 +249,8 @@ def test_what_no_pod_of_a_job_used_is_that_of_rest(member, project):
     page = text(browser_of(member).get(f"/jobs/{uid}/costs"))
     rows = rest(member, f"costs/allocations/{uid}")["results"]
     cost = sum(Decimal(row["cost"]) for row in rows if row["unused"])
-    assert f"<strong>3.00 GPU-hours, {cost:.2f} EUR</strong>, were reserved for the Job and used by no pod of it." in page
+    words = f"<strong>3.00 GPU-hours, {cost:.2f} EUR</strong>"
+    assert f"{words}, were reserved for the Job and used by no pod of it." in page
 
 
 def test_what_no_pod_of_an_allocation_used_is_that_of_rest(member, project, browser):
