@@ -19,7 +19,7 @@ class Renderer(DjangoTemplates):
     field_template_name = "frontend/field.html"
 
 
-class Form(forms.Form):
+class PageForm(forms.BaseForm):
     default_renderer = Renderer()  # one for all forms: it keeps the compiled templates
     use_required_attribute = True
 
@@ -32,10 +32,11 @@ class Form(forms.Form):
             self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
 
 
-class ModelForm(forms.ModelForm):
-    default_renderer = Form.default_renderer
-    add_problem = Form.add_problem
+class Form(PageForm, forms.Form):
+    pass
 
+
+class ModelForm(PageForm, forms.ModelForm):
     def changes(self) -> dict[str, Any]:
         """Return the valid values that differ from the row's."""
         return {name: self.cleaned_data[name] for name in self.changed_data}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
+from math import lcm
 from typing import NamedTuple
 
 from frontend.presenters import amounts, fleet_hours
@@ -215,6 +216,9 @@ def _columns(parts: Sequence[StripPart], window: Window, highest: Fraction) -> I
     shown = sorted(
         (one for one in parts if one.category in TITLES and one.gpus > 0), key=lambda one: order[one.category]
     )
+    scale = lcm(highest.denominator, *(part.gpus.denominator for part in shown))
+    units = [part.gpus.numerator * (scale // part.gpus.denominator) for part in shown]
+    full = highest.numerator * (scale // highest.denominator)
     changes: dict[int, set[int]] = defaultdict(set)
     for number, part in enumerate(shown):
         for edge in (_x(part.start, window), _x(part.end, window)):
@@ -223,7 +227,7 @@ def _columns(parts: Sequence[StripPart], window: Window, highest: Fraction) -> I
     x, stack = 0, Stack()
     for left in sorted(changes):
         running ^= changes[left]
-        there = _stack([shown[number] for number in sorted(running)], highest)
+        there = _stack([(shown[number], units[number]) for number in sorted(running)], full)
         if there != stack:
             if stack:
                 yield x, left - x, stack
@@ -234,14 +238,22 @@ def _x(moment: datetime, window: Window) -> int:
     return round(WIDTH * ((moment - window.start) / (window.end - window.start)))
 
 
-def _stack(parts: Iterable[StripPart], highest: Fraction) -> Stack:
-    found, done = Stack(), Fraction(0)
-    for part in parts:
-        top = round(HEIGHT * done / highest)
-        done += part.gpus
-        if height := min(HEIGHT, round(HEIGHT * done / highest)) - top:
+def _stack(parts: Iterable[tuple[StripPart, int]], full: int) -> Stack:
+    """Return the parts, each with its amount, one above the other; ``full`` is the amount of the whole height."""
+    found, done, top = Stack(), 0, 0
+    for part, amount in parts:
+        done += amount
+        end = _rounded(HEIGHT * done, full)
+        if height := max(0, min(HEIGHT, end) - top):
             found.append((part.category, part.holder, top, height))
+        top = end
     return found
+
+
+def _rounded(amount: int, parts: int) -> int:
+    """Return the quotient rounded as a fraction is, half to even; whole numbers take a tenth of its time."""
+    whole, rest = divmod(amount, parts)
+    return whole + (2 * rest > parts or (2 * rest == parts and whole % 2))
 
 
 def _by_hours(holders: Mapping[Holder, RatedUsage]) -> list[tuple[Holder, RatedUsage]]:

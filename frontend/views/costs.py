@@ -46,7 +46,7 @@ from quotas.costs.questions import HIDDEN, Metric, Question, asked_by
 from quotas.costs.steps import Step
 
 PAGE_ROWS = 50
-MAX_TREND_ROWS = 40
+MAX_TREND_ROWS = PAGE_ROWS
 """Of more rows, those with the highest cost have a series and a trend each."""
 RATES = {Metric.CUMULATIVE: "", Metric.HOURLY: " per hour", Metric.DAILY: " per day", Metric.MONTHLY: " per month"}
 

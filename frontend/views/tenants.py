@@ -11,7 +11,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.projects import editable, organization
-from frontend.base_form import Form, ModelForm
+from frontend.base_form import Form, PageForm
 from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import rows, tree
@@ -29,7 +29,7 @@ def tenants(request: PageRequest) -> HttpResponse:
 
 
 def form_page(
-    request: PageRequest, form: Form | ModelForm, act: Callable[[dict[str, Any]], str], words: Mapping[str, str]
+    request: PageRequest, form: PageForm, act: Callable[[dict[str, Any]], str], words: Mapping[str, str]
 ) -> HttpResponse:
     """Show a form on a page of its own. ``act`` performs a valid one and returns the message to show; ``words``:
     ``title``, ``button``, and ``back``, the page afterwards.

@@ -36,6 +36,7 @@ OTHER: dict[str, Body] = {
     "POST /login": {"username": "nobody", "password": "wrong"},
     "POST /projects/<str:slug>/archive": {"confirm": VALUES["confirm"]},
     "POST /projects/<str:slug>/guard": {"guard": VALUES["guard"]},
+    "POST /flavors/<str:name>/offerings": {"offering": VALUES["offering"]},
     "POST /prices/node-costs/set": {"of": "l40s"},
     "POST /prices/node-terms/set": {"of": "local/l40s-0"},
     "POST /costs/views": {"name": "new", "query": VALUES["query"], "team": "vision"},
