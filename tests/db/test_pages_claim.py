@@ -54,7 +54,7 @@ def test_its_share_of_cpu_and_memory_follows_what_it_takes(browser):
 def test_rows_come_and_go_without_a_script(browser):
     more = browser.get("/request", ASK | {ROWS: "1", "more": "1", "row-0-count": "3"})
     assert [row["count"].value() for row in more.context["claim"]["rows"]] == ["3", "1"]
-    assert re.findall(r"<h3>(Request \d)</h3>", text(more)) == ["Request 1", "Request 2"]
+    assert re.findall(r"<h2>(Request \d)</h2>", text(more)) == ["Request 1", "Request 2"]
     fewer = browser.get("/request", ASK | {ROWS: "2", "fewer": "1"}).context["claim"]["rows"]
     assert len(fewer) == 1
     for nonsense in ("", "-1", "99999", "²", "x"):

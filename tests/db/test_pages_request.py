@@ -502,7 +502,7 @@ def order(browser, sort: str) -> list[str]:
 def test_the_table_is_sorted_by_any_column_and_then_folds_nothing(cut_on_demand, browser):
     assert order(browser, "rate")[:2] == ["t4/shared", "l40s/whole"], "what has no price is last"
     assert order(browser, "-rate")[:2] == ["l40s/whole", "t4/shared"]
-    assert order(browser, "vram")[0] == "h100/mig-1g.10gb"
+    assert order(browser, "slice")[0] == "h100/claim"
     assert len(browser.get("/request?sort=free").context["found"].groups) == 1
     page = text(browser.get("/request?sort=-rate"))
     assert 'class="number" aria-sort="descending"><button' in page
