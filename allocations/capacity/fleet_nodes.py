@@ -237,8 +237,8 @@ def _named_uses(rows: Sequence[Node]) -> Uses:
     ):
         if device := device_of_slot(slot, node):
             holder = Holder("allocation" if member else "job", str(id_), "", team, project, member)
-            use = DeviceUse(holder, device, has_pod=has_pod or not member)
-            found[cluster, node][parent_gpu(device)].append(use)
+            held_use = DeviceUse(holder, device, has_pod=has_pod or not member)
+            found[cluster, node][parent_gpu(device)].append(held_use)
             charged.add(slot)
     for use in ForeignUse.objects.filter(end=None, kind=GPU, node__in=names).order_by("start"):
         if use.slot not in charged:

@@ -34,7 +34,9 @@ def of_fleet(fleet: Fleet, usage: CurrentUsage) -> list[PoolUse]:
     """Return the offered pools, sorted by key."""
     held = usage.held_amounts
     largest: dict[str, Offering] = {}
-    for one in sorted(fleet.offerings(), key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.key)):
+    for one in sorted(
+        fleet.offerings(), key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.kind != Kind.WHOLE, one.key)
+    ):
         largest.setdefault(one.pool.key, one)
     return [
         _pool_use(fleet, offering, held.get(key, {}))

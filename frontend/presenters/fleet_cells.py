@@ -113,8 +113,8 @@ def _named(gpu: NodeGpu, url: str, *, is_usable: bool) -> Cell:
 def _units(one: NodeResource, labels: Mapping[str, str], profile: str, found: FleetNode) -> list[Part]:
     """Return the units of a resource: what is in use first, then what is free, then what is unavailable."""
     usable = one.usable if found.row.ready else 0
-    uses: list[DeviceUse | None] = [use for use in one.uses for _ in range(use.count)][: one.count]
-    uses += [None] * (one.count - len(uses))
+    in_use = [use for use in one.uses for _ in range(use.count)][: one.count]
+    uses = [*in_use, *[None] * (one.count - len(in_use))]
     size = _size(profile, found.geometry) if profile else MAX_SPAN
     shared = SHARED[node_labels.sharing(labels, node_labels.base_of(one.name))] if one.replicas > 1 else ""
     words, span = shared.format(one.replicas), max(1, size // one.replicas)

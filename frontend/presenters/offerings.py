@@ -195,7 +195,7 @@ def _notes(rows: Iterable[Offering]) -> list[str]:
     found = [isolation.slice_isolation(row).note for row in rows]
     found += [f"Request one {row.key} at a time." for row in rows if row.one_at_a_time]
     found += [
-        f"CPU and memory of {row.key} are those of the devices that match." for row in rows if row.kind == Kind.CLAIM
+        f"CPU and RAM of {row.key} are those of the devices that match." for row in rows if row.kind == Kind.CLAIM
     ]
     return [note for note in dict.fromkeys(found) if note]
 

@@ -72,7 +72,9 @@ def query_of(values: QueryDict) -> str:
 
 
 def again_url(row: Allocation) -> str:
-    """Return the form filled with what an allocation requested, but for its name, its start, and a custom claim."""
+    """Return the address of the form filled with what an allocation requested, but for its name, its times, and a
+    custom claim.
+    """
     return f"{reverse('request')}?{urlencode(fields_of(row), doseq=True)}"
 
 

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
-
-from django.urls import reverse
 
 from allocations.domain import reasons
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests.forecast import ExpectedRelease
+from frontend.presenters.presets import again_url
 from portal.tenants.models import Team
 
 FOR_QUOTA = "WaitingForQuota"
@@ -29,12 +27,11 @@ def waiting(row: Allocation, release: ExpectedRelease | None) -> Waiting | None:
     """Return what would help a queued allocation; None if it is not queued. ``release`` is the one that it needs."""
     if row.phase != Phase.QUEUED or row.desired != Allocation.Desired.HELD:
         return None
-    query = urlencode({"project": row.project.slug, "offering": row.offering.key, "count": row.count})
     return Waiting(
         hint=reasons.queued(row.reason).hint,
         at=release.at if release else None,
         what=_name(release, row.project.team) if release else "",
-        instead_url=f"{reverse('request')}?{query}" if row.reason == FOR_QUOTA and row.claim is None else "",
+        instead_url=again_url(row) if row.reason == FOR_QUOTA and row.claim is None else "",
     )
 
 

@@ -217,7 +217,7 @@ def test_an_auditor_reads_a_bill_the_proof_and_a_month_that_is_equal_as_csv(begi
     hand.press(page.get_by_role("link", name="Bills", exact=True))
     bill = page.get_by_role("row", name=f"invoice for finance, {way}")
     expect(bill).to_contain_text(f"{billed:%Y-%m}")
-    expect(bill).to_contain_text("8000.00 EUR")
+    expect(bill).to_contain_text("8,000.00 EUR")
     expect(bill).to_contain_text("current")
     expect(page.get_by_role("link", name=re.compile("^Enter"))).to_have_count(0)
 

@@ -37,7 +37,7 @@ def test_sees_what_cpu_and_memory_go_with_a_slice_and_with_a_request(open_page, 
     page = sign_in(open_page(viewport=PHONE), member)
     page.goto("/request")
     page.get_by_role("radio", name="l40s/whole").check()
-    expect(page.get_by_text("With 15.1 CPU and 123 GiB of memory of its node.")).to_be_visible()
+    expect(page.locator("#preview")).to_contain_text("With 15.1 CPU and 123 GiB of memory for its pods.")
     page.get_by_label("Slices", exact=True).fill("2")
     expect(page.locator("#preview")).to_contain_text("With 30.3 CPU and 246 GiB of memory for its pods.")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -97,7 +97,7 @@ def test_a_long_summary_scrolls_within_itself_down_to_its_button(open_page, memb
     page.goto("/request")
     page.get_by_role("radio", name="l40s/whole").check()
     page.get_by_label("Slices", exact=True).fill("5")
-    expect(page.locator("#instead")).to_contain_text("Team vision may hold 4 slices")
+    expect(page.locator("#limits")).to_contain_text("Team vision may hold 4 slices")
     page.get_by_text("API request").click()
     height, window = page.locator(".summary").evaluate("summary => [summary.clientHeight, innerHeight]")
     assert height <= window

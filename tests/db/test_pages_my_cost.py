@@ -53,7 +53,7 @@ def shown(amount: str | None) -> str:
     """Return an amount of REST as pages show it."""
     assert amount is not None
     value = Decimal(amount)
-    return f"{value:.2f}" if value >= 1 or not value else f"{value:.4f}"
+    return f"{value:,.2f}"
 
 
 def month_of(user: User, *, days: int = 16, hours: float = 8, **values: Any) -> None:
@@ -249,7 +249,7 @@ def test_what_no_pod_of_a_job_used_is_that_of_rest(member, project):
     page = text(browser_of(member).get(f"/jobs/{uid}/costs"))
     rows = rest(member, f"costs/allocations/{uid}")["results"]
     cost = sum(Decimal(row["cost"]) for row in rows if row["unused"])
-    assert f"<strong>3 GPU-hours, {cost:.2f} EUR</strong>, were reserved for the Job and used by no pod of it." in page
+    assert f"<strong>3.00 GPU-hours, {cost:.2f} EUR</strong>, were reserved for the Job and used by no pod of it." in page
 
 
 def test_what_no_pod_of_an_allocation_used_is_that_of_rest(member, project, browser):
@@ -262,7 +262,7 @@ def test_what_no_pod_of_an_allocation_used_is_that_of_rest(member, project, brow
     body = client(member).get(answer.context["evidence_url"]).json()
     assert (body["unused_gpu_hours"], body["unused_cost"]) == ("22.000000", "24.2000")
     page = text(answer)
-    assert "<strong>22 GPU-hours, 24.20 EUR</strong>, were held while it had no pod." in page
+    assert "<strong>22.00 GPU-hours, 24.20 EUR</strong>, were held while it had no pod." in page
     days = [("2026-11-18", "4.00", "4.40"), ("2026-11-19", "6.00", "6.60"), ("2026-11-20", "12.00", "13.20")]
     assert [(day, unused.gpu_hours, unused.cost) for day, _, unused in answer.context["by_day"].days] == days
     assert [tuple(day.values()) for day in body["unused_by_day"]] == [

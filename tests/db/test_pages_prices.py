@@ -275,17 +275,17 @@ def test_a_file_that_is_no_table_is_refused(browser, data, words):
 def test_a_bill_is_previewed_with_its_difference_and_is_then_in_costs(browser, operator):
     amount = CAPACITY * Decimal("1.5")
     page = text(preview(browser, "/bills/enter", amount=str(amount)))
-    assert f"the capacity of local cost {CAPACITY:.2f} EUR in that month." in page
-    assert f"The difference is {amount - CAPACITY:+.2f} EUR: +264.00 EUR" in page
+    assert f"the capacity of local cost {CAPACITY:,.2f} EUR in that month." in page
+    assert f"The difference is {amount - CAPACITY:+,.2f} EUR: +264.00 EUR" in page
     assert "Bills then cover 97 % of what GPUs and nodes cost in the last 12 months." in page
     assert cost_answers.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "0"
     done = confirmed(browser, "/bills/enter", amount=str(amount))
     assert cost_answers.costs(OCTOBER, ("team",), now=NOW).rows[0].adjustment == "264.0000"
     line = next(line for line in done.context["months"] if line.month == "2026-10")
     assert (line.capacity, line.bill, line.difference) == (
-        f"{CAPACITY:.2f}",
-        f"{amount:.2f}",
-        f"{amount - CAPACITY:+.2f}",
+        f"{CAPACITY:,.2f}",
+        f"{amount:,.2f}",
+        f"{amount - CAPACITY:+,.2f}",
     )
 
 
@@ -306,7 +306,7 @@ def test_bills_show_what_capacity_is_made_of_with_what_nodes_cost_besides_gpus(b
     capacity_services.set_node_cost(SYSTEM, subject, "9", NodeCost.Per.NODE, "aws", "EUR", OCTOBER.start)
     rollups.roll_up(LOCAL, OCTOBER.start, OCTOBER.end)
     answer = browser.get("/bills")
-    costs = {part.name.partition(" (")[0]: Decimal(part.cost) for part in answer.context["parts"]}
+    costs = {part.name.partition(" (")[0]: Decimal(part.cost.replace(",", "")) for part in answer.context["parts"]}
     capacity, rest = costs.pop("Capacity"), costs["Node costs other than GPUs"]
     assert (capacity, costs["Charged to holders"]) == (Decimal(2 * 9 * 31 * 24), Decimal(528))
     assert answer.context["parts"][-1].share == "100.0"
@@ -382,10 +382,10 @@ def test_of_several_bills_of_a_month_the_newest_counts_and_all_are_shown(browser
     for amount in ("9000", "9500"):
         bills.enter_bill(operator, LOCAL, date(2026, 10, 1), amount)
     assert [(line.amount, line.state) for line in browser.get("/bills").context["lines"]] == [
-        ("9500.00 EUR", "current"),
-        ("9000.00 EUR", "replaced"),
+        ("9,500.00 EUR", "current"),
+        ("9,000.00 EUR", "replaced"),
     ]
-    assert preview(browser, "/bills/enter").context["effect"].changes[0].before == "9500.00 EUR"
+    assert preview(browser, "/bills/enter").context["effect"].changes[0].before == "9,500.00 EUR"
 
 
 def test_fixed_costs_have_their_history(browser, operator):
@@ -434,7 +434,7 @@ def test_hours_of_the_proof_are_those_of_rest(browser, operator):
     rows = client(operator).get("/api/v1/costs/proof?window=7d").json()["results"]
     names = ("held", "unmanaged", "unavailable", "stranded", "idle", "variance")
     assert [[amount for _, amount in line.amounts] for line in lines] == [
-        [f"{Decimal(row[name]):.2f}" for name in names] for row in rows
+        [f"{Decimal(row[name]):,.2f}" for name in names] for row in rows
     ]
     assert [line.capacity for line in lines] == ["8.00", "8.00"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 TONES = ("bad", "warn", "wait", "quiet")
 """Worst first."""
@@ -12,7 +12,8 @@ LEAST_OF_ROLE = 5
 Facts = TypeVar("Facts")
 
 
-class Counter(NamedTuple, Generic[Facts]):
+@dataclass(frozen=True)
+class Counter(Generic[Facts]):
     """``count`` returns a number or an amount, and which of it; ``link`` the page that shows it. Of nothing, the tone
     is quiet.
     """

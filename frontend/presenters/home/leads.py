@@ -23,13 +23,13 @@ from frontend.presenters.allocations import Card
 from frontend.presenters.home import quotas
 from frontend.presenters.home.counters import Counter, first_of
 from frontend.presenters.home.engineers import IDLE
-from frontend.presenters.my_cost import MAX_LINES, CostLine, cost_lines
 from frontend.presenters.queues import QueueLine
 from portal.core import clock
 from portal.tenants.models import Team, User
 from quotas.costs import windows
 from quotas.costs.answers import answer
 from quotas.costs.calendar import Calendar
+from quotas.costs.cost_rows import CostRow
 from quotas.costs.filters import as_filter
 from quotas.costs.questions import Question, asked_by
 
@@ -37,8 +37,8 @@ FIRST = 5
 """So many waiting entries, of all the person's teams together, are on the page; a queue's own page has all."""
 MAX_HOLDS = 20
 """So many holds are on the page, those without a pod first; the list of allocations has all."""
+MAX_TEAMS = 20
 UNSEEN = "another team"
-NOTHING = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,12 @@ def of_teams(
     read_cards: Callable[[Collection[UUID]], Sequence[Card]],
 ) -> LedTeams:
     """Return what there is of the first teams that the person leads; a fixed number of queries."""
-    teams = teams[:MAX_LINES]
+    teams = teams[:MAX_TEAMS]
     now, slugs = clock.now(), [team.slug for team in teams]
     where = as_filter({"team": slugs})
     question = Question(windows.parse("month", now, calendar), now, keys=("team",), where=where, calendar=calendar)
     costs = answer(asked_by(user, question))
-    found = cost_lines("team", costs, lambda _: "")
-    rows = {line.name: line for line in found.lines}
+    rows = {row.name: row for row in costs.rows}
     queued = waiting.of_teams(teams, FIRST)
     loans = lending.current_loans(user, availability.quotas)
     held = team_holds.of_teams(teams)
@@ -117,7 +116,7 @@ def of_teams(
         month=date_format(calendar.day_of(now), "F Y"),
         currency=costs.currency,
         teams=[_team(slug, rows.get(slug), costs.currency, queued.by_team) for slug in slugs],
-        cost=_cost(found.whole if rows else None, costs.currency),
+        cost=amounts.money(None if costs.total is None else Fraction(costs.total), costs.currency),
         waiting=waiting_lines(queued.first),
         more=queued.total - len(queued.first),
         loans=list(_loans(loans, set(slugs))),
@@ -162,14 +161,11 @@ def _hold_line(card: Card, member: str, idle: str) -> HoldLine:
     )
 
 
-def _team(slug: str, line: CostLine | None, currency: str, counted: Mapping[str, int]) -> LedTeam:
-    return LedTeam(slug, _cost(line, currency), line.left_out if line else "", counted.get(slug, 0))
-
-
-def _cost(line: CostLine | None, currency: str) -> str:
-    if line is None:
-        return amounts.money(NOTHING, currency)
-    return line.cost if line.cost == amounts.NOT_PRICED else f"{line.cost} {currency}"
+def _team(slug: str, row: CostRow | None, currency: str, counted: Mapping[str, int]) -> LedTeam:
+    total = row.total if row else "0"
+    cost = amounts.money(None if total is None else Fraction(total), currency)
+    left_out = amounts.left_out(Fraction(row.unpriced_gpu_hours)) if row and total is not None else ""
+    return LedTeam(slug, cost, left_out, counted.get(slug, 0))
 
 
 def _loans(found: Iterable[Loan], led: set[str]) -> Iterable[tuple[str, str]]:
@@ -200,7 +196,7 @@ def _costs(found: LedTeams) -> str:
     return f"{reverse('costs')}?window=month&aggregate=team"
 
 
-COUNTERS = (
+COUNTERS: tuple[Counter[LedTeams], ...] = (
     Counter("Holds without a pod", "warn", _idle, lambda _: "#holds"),
     Counter("Quotas nearly used", "warn", lambda found: (len(found.near), first_of(found.near)), lambda _: "#quotas"),
     Counter("Waiting in your teams", "wait", _waiting, _queue),

@@ -65,7 +65,7 @@ def of_teams(teams: Iterable[Team], availability: Availability) -> list[tuple[Te
 
 
 def largest_first(rows: Iterable[Offering]) -> list[Offering]:
-    return sorted(rows, key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.key))
+    return sorted(rows, key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.kind != Kind.WHOLE, one.key))
 
 
 def _models(team: Team, availability: Availability) -> list[ModelQuota]:
