@@ -66,6 +66,18 @@ def test_an_engineer_sees_what_the_last_month_cost_and_why(open_page, member, us
     expect(page.locator("table.list")).to_contain_text("held now")
 
 
+def test_a_choice_by_arrow_keys_applies_with_enter_and_keeps_the_focus(open_page, member, use):
+    page = sign_in(open_page(), member)
+    page.goto("/costs")
+    by = page.get_by_label("By", exact=True)
+    by.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.url.endswith("/costs")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**aggregate=member**")
+    expect(by).to_be_focused()
+
+
 def test_a_lead_finds_in_four_clicks_who_doubled_the_bill_and_saves_the_view(open_page, team, use):
     page = sign_in(open_page(), with_password(person(team, "lead")))
     page.goto("/costs")
