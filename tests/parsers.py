@@ -326,10 +326,11 @@ PARSERS = (
         ),
     ),
     Parser(
-        "windows and other parameters of costs",
+        "windows and other parameters of costs, and a saved request",
         (
             *("quotas.costs.windows", "quotas.costs.cost_parameters", "quotas.costs.saved_views", "quotas.costs.bills"),
             *("frontend.presenters.costs_address", "frontend.presenters.costs_form", "frontend.views.costs_views"),
+            *("frontend.presenters.presets", "frontend.views.request_presets"),
             "frontend.views.audit",
         ),
         *(MEMBER, LINE, "the request line; a saved query has 8000 characters; 3660 days"),

@@ -102,8 +102,7 @@ def accept(request: PageRequest, name: str) -> HttpResponse:
 @page
 def configure(request: PageRequest, name: str) -> HttpResponse:
     """Change what operators decide about a flavor."""
-    row = _named(request, name)
-    access.require(request.user, services.ACTION, None)
+    row = services.flavor_to_configure(request.user, _named(request, name))
     form = FlavorForm(row, request.POST or None)
 
     def save(values: dict[str, Any]) -> str:

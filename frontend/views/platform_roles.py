@@ -9,17 +9,16 @@ from django.views.decorators.http import require_http_methods
 from frontend.admin_forms import PlatformRoleForm
 from frontend.pages import PageRequest, page
 from frontend.views.tenants import form_page
-from portal.tenants import access, people, services
+from portal.tenants import people
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def platform_role(request: PageRequest) -> HttpResponse:
     """Change the platform role of a person. ``username`` in the address fills in who."""
-    access.require(request.user, services.PEOPLE, None)
-    username = request.GET.get("username", "")
-    known = {"platform_role": people.person(request.user, username).platform_role} if username else {}
-    form = PlatformRoleForm(request.POST or None, initial={"username": username, **known})
+    row = people.to_change(request.user, request.GET.get("username", ""))
+    known = {"username": row.username, "platform_role": row.platform_role}
+    form = PlatformRoleForm(request.POST or None, initial=known)
 
     def save(values: dict[str, Any]) -> str:
         row, role = people.person(request.user, values["username"]), values["platform_role"]

@@ -10,7 +10,6 @@ from frontend.admin_forms import PresetForm
 from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 from frontend.views.tenants import form_page
-from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
@@ -29,17 +28,13 @@ def presets(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new(request: PageRequest) -> HttpResponse:
-    access.require(request.user, services.ACTION, None)
-    return _edit(request, Preset(), "New preset", "Create preset")
+    return _edit(request, services.preset_to_change(request.user), "New preset", "Create preset")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def change(request: PageRequest, preset_id: int) -> HttpResponse:
-    access.require(request.user, services.ACTION, None)
-    row = catalog.operators_presets().filter(pk=preset_id).first()
-    if row is None:
-        raise NotVisible("The preset")
+    row = services.preset_to_change(request.user, preset_id)
     return _edit(request, row, f"Preset {row.name}", "Save")
 
 

@@ -12,7 +12,6 @@ from frontend.views.tenants import form_page
 from portal.tenants import access
 from portal.tenants.models import Department, Team
 from quotas.limits import services
-from quotas.limits.selectors import policy_of
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -28,8 +27,8 @@ def of_department(request: PageRequest, slug: str) -> HttpResponse:
 
 
 def _edit(request: PageRequest, holder: Department | Team, kind: str) -> HttpResponse:
-    services.require(request.user, holder)
-    form = PolicyForm(holder, policy_of(holder), request.POST or None)
+    policy = services.policy_to_change(request.user, holder)
+    form = PolicyForm(holder, policy, request.POST or None)
 
     def save(values: dict[str, Any]) -> str:
         services.set_policy(request.user, holder, values)

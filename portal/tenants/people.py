@@ -28,6 +28,12 @@ def person(user: User, username: str) -> User:
     return found
 
 
+def to_change(user: User, username: str = "") -> User:
+    """Return the person, for a form that changes them; without a name nobody yet. Raises Forbidden, NotVisible."""
+    access.require(user, services.PEOPLE, None)
+    return person(user, username) if username else User()
+
+
 def keep_columns(user: User, table: str, names: Sequence[str]) -> None:
     """Keep which columns of a list the person chose, for the person alone."""
     user.columns = {**user.columns, table: list(names)}

@@ -7,14 +7,14 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from portal.audit.entries import audit
-from portal.core.errors import Invalid, Refused
+from portal.core.errors import Invalid, NotVisible, Refused
 from portal.core.locks import RowLock, advisory_lock, unlocked
 from portal.tenants import access
 from portal.tenants.actors import Actor
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from quotas.catalog import quantities, references, share_settings, shortnames, versions
+from quotas.catalog import quantities, references, selectors, share_settings, shortnames, versions
 from quotas.catalog.models import Flavor, Offering, Pool, Preset
 
 ACTION = "catalog.manage"
@@ -133,6 +133,12 @@ def uses_of_flavor(actor: Actor, flavor: Flavor) -> list[str]:
     return references.to_flavor(flavor)
 
 
+def flavor_to_configure(actor: Actor, flavor: Flavor) -> Flavor:
+    """Return the flavor, for a form that changes it. Raises Forbidden."""
+    access.require(actor, ACTION, None)
+    return flavor
+
+
 def hide_offering(actor: Actor, offering: Offering, *, hidden: bool, lock: RowLock[Offering] = unlocked) -> Offering:
     """Hide an offering from the catalog, or show it again; what is held of it stays held, and past hours are rated as
     it was then. Raises Forbidden.
@@ -150,6 +156,17 @@ def hide_offering(actor: Actor, offering: Offering, *, hidden: bool, lock: RowLo
             before, after = {"hidden": not hidden}, {"hidden": hidden}
             audit(actor.username, "offering.hide", offering.key, before=before, after=after)
     return offering
+
+
+def preset_to_change(actor: Actor, id_: int | None = None) -> Preset:
+    """Return the operators' preset with this id, for a form that changes it; without an id a new one. Raises Forbidden,
+    NotVisible.
+    """
+    access.require(actor, ACTION, None)
+    row = Preset() if id_ is None else selectors.operators_presets().filter(pk=id_).first()
+    if row is None:
+        raise NotVisible("The preset")
+    return row
 
 
 def save_preset(actor: Actor, preset: Preset, changes: Mapping[str, Any], lock: RowLock[Preset] = unlocked) -> Preset:

@@ -50,6 +50,12 @@ def get_to_change(user: User, id_: int) -> Limit:
     return row
 
 
+def policy_to_change(actor: Actor, holder: Department | Team) -> Policy:
+    """Return the policy of the holder's queue, for a form that changes it. Raises Forbidden, NotVisible."""
+    require(actor, holder)
+    return selectors.policy_of(holder)
+
+
 def set_limit(
     actor: Actor,
     holder: Holder,
