@@ -10,6 +10,7 @@ from frontend.admin_forms import PresetForm
 from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
 from frontend.views.tenants import form_page
+from portal.core.quotation import named
 from portal.tenants import access
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
@@ -43,7 +44,7 @@ def _edit(request: PageRequest, row: Preset, title: str, button: str) -> HttpRes
 
     def save(values: dict[str, Any]) -> str:
         fresh = Preset.objects.get(pk=row.pk) if row.pk else Preset()  # a valid form has changed its own
-        return f"Preset {services.save_preset(request.user, fresh, form.changes()).name} saved."
+        return f"Preset {named(services.save_preset(request.user, fresh, form.changes()).name)} saved."
 
     return form_page(request, form, save, {"title": title, "button": button, "back": reverse("presets")})
 

@@ -10,6 +10,7 @@ from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page
 from frontend.presenters.presets import address_of, query_of
 from portal.core.errors import Invalid, Refused
+from portal.core.quotation import named
 from quotas.catalog import own_presets
 
 
@@ -31,7 +32,7 @@ def save(request: PageRequest) -> HttpResponse:
         found = [message for each in problem.errors.values() for message in each] or [problem.detail, problem.hint]
         messages.error(request, " ".join(found))
     else:
-        messages.success(request, f"Preset {preset.name} saved.")
+        messages.success(request, f"Preset {named(preset.name)} saved.")
     return redirect(address)
 
 
@@ -39,7 +40,7 @@ def save(request: PageRequest) -> HttpResponse:
 @page
 def remove(request: PageRequest, preset_id: int) -> HttpResponse:
     """Remove a preset, and show the form as it was."""
-    messages.success(request, f"Preset {own_presets.remove(request.user, preset_id).name} removed.")
+    messages.success(request, f"Preset {named(own_presets.remove(request.user, preset_id).name)} removed.")
     return redirect(address_of(QueryDict(request.POST.get("query", ""))))
 
 

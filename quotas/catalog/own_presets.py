@@ -7,6 +7,7 @@ from django.db import transaction
 from portal.audit.entries import audit
 from portal.core.errors import Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
+from portal.core.quotation import named
 from portal.tenants.models import User
 from quotas.catalog import selectors
 from quotas.catalog.models import MAX_NAME, Preset
@@ -33,7 +34,9 @@ def save(user: User, name: str, offering: str, count: int, hours: Decimal, query
     with transaction.atomic(), advisory_lock("presets", str(user.pk)):
         names = set(user.presets.values_list("name", flat=True))
         if name in names:
-            raise Refused("name_taken", f"You have a preset {name} already.", "Use another name, or remove it first.")
+            raise Refused(
+                "name_taken", f"You have a preset {named(name)} already.", "Use another name, or remove it first."
+            )
         if len(names) >= MAX_PRESETS:
             raise Invalid({"name": [f"You have {MAX_PRESETS} presets, which is the limit. Remove one first."]})
         row = Preset.objects.create(owner=user, name=name, offering=found, count=count, hours=hours, query=query)

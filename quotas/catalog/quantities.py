@@ -7,6 +7,8 @@ import functools
 import re
 from fractions import Fraction
 
+from portal.core.quotation import quoted
+
 _AMOUNT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})", re.ASCII)
 _BINARY = {f"{letter}i": Fraction(2) ** (10 * n) for n, letter in enumerate("KMGTPE", start=1)}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -18,7 +20,7 @@ def value(text: str) -> Fraction:
     """Return the quantity as a number; raise ValueError for what Kubernetes would not read."""
     match = _AMOUNT.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(f'"{text[:MAX_LENGTH]}" is no amount such as 1, 500m or 40Gi')
+        raise ValueError(f"{quoted(text[:MAX_LENGTH])} is no amount such as 1, 500m or 40Gi")
     number, suffix = Fraction(match[1]), match[2]
     if suffix in _BINARY:
         return number * _BINARY[suffix]

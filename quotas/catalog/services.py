@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from portal.audit.entries import audit
 from portal.core.errors import Invalid, NotVisible, Refused
 from portal.core.locks import RowLock, advisory_lock, unlocked
+from portal.core.quotation import named
 from portal.tenants import access
 from portal.tenants.actors import Actor
 from portal.tenants.models import Project
@@ -186,7 +187,7 @@ def save_preset(actor: Actor, preset: Preset, changes: Mapping[str, Any], lock: 
             with transaction.atomic():
                 preset.save()
         except IntegrityError as error:
-            words = f"There is a preset {preset.name} already."
+            words = f"There is a preset {named(preset.name)} already."
             raise Refused("name_taken", words, "Choose another name.") from error
         audit(actor.username, "preset.set", preset.name, before=before, after=_preset(preset))
     return preset

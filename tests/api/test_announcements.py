@@ -136,7 +136,7 @@ def test_it_is_read_with_what_frames_every_page(django_assert_num_queries):
 
 def test_an_operator_writes_changes_and_removes_one_on_pages(operator):
     browser = browser_of(operator)
-    assert 'href="/announcements"' in text(browser.get("/"))
+    assert 'href="/announcements"' in text(browser.get("/people"))
     values = {"text": MAINTENANCE, "severity": "warning"}
     values |= {"starts_at": "2026-12-05T20:00", "ends_at": "2026-12-05T08:00"}
     refused = browser.post("/announcements/new", values)

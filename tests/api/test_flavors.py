@@ -122,7 +122,7 @@ def test_cpu_and_memory_of_a_gpu_are_decided_as_kubernetes_writes_them(operator)
         ({"memory_per_gpu": "1Ti"}, "The smallest node of l40s has 126443Mi of memory for each of its GPUs"),
         ({"cpu_per_gpu": "0"}, "Give 10m to 15190m"),
         ({"memory_per_gpu": 1}, "Give 16Mi to 126443Mi"),
-        ({"cpu_per_gpu": "many"}, '"many" is no amount such as 1, 500m or 40Gi.'),
+        ({"cpu_per_gpu": "many"}, "“many” is no amount such as 1, 500m or 40Gi."),
         ({"cpu_per_gpu": True}, "Give an amount as Kubernetes writes it"),
         ({"memory_per_gpu": 1.5}, "Give an amount as Kubernetes writes it"),
         ({"cpu_millicores_per_gpu": 1000}, "There is no such field"),
