@@ -56,7 +56,7 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
     browser = Client()
     browser.force_login(member)
     page = browser.get(f"/jobs/{uid}").content.decode()
-    assert re.search(r"GPU-hours used by its pods</dt><dd[^>]*>0<", page)
+    assert re.search(r"GPU-hours used by its pods</dt><dd[^>]*>0\.00<", page)
     admin.delete("job", "never", project.namespace)
     [row] = eventually(lambda: list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False)))
     assert (row.count, row.unused, row.offering, row.estimated_start, row.estimated_end) == (
