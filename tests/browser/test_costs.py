@@ -107,6 +107,14 @@ def test_a_lead_finds_in_four_clicks_who_doubled_the_bill_and_saves_the_view(ope
     expect(page.get_by_role("heading", name="Intervals")).to_be_visible()
 
 
+def test_the_chart_is_whole_above_the_fold(open_page, member, use):
+    page = sign_in(open_page(viewport={"width": 1440, "height": 900}), member)
+    page.goto("/costs?window=30d")
+    expect(page.get_by_role("slider").locator("canvas")).to_be_visible()
+    chart = page.locator("figure.chart").bounding_box()
+    assert chart["y"] + chart["height"] <= 900
+
+
 def test_the_chart_is_read_by_keyboard_and_has_its_table(open_page, member, use):
     page = sign_in(open_page(), member)
     page.goto("/costs?window=30d")
