@@ -117,7 +117,7 @@ class PolicyForm(Form):
     )
 
     def __init__(self, holder: Department | Team, policy: Policy, data: QueryDict | None = None) -> None:
-        super().__init__(data, initial=vars(policy) | {"weight": policy.weight.normalize()})
+        super().__init__(data, initial=vars(policy) | {"weight": f"{policy.weight.normalize():f}"})
         if isinstance(holder, Department):
             del self.fields["reclaim"], self.fields["within"]
 

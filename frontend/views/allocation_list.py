@@ -100,16 +100,19 @@ def index(request: PageRequest) -> HttpResponse:
 @require_safe
 @page
 def export(request: PageRequest) -> HttpResponse:
-    """Return the rows of the list, all pages of them, as CSV with the chosen columns."""
+    """Return the rows of the list, all pages of them, as CSV with the chosen columns; of very many the first, which the
+    name of the file then says.
+    """
     filters = _filters(request)
     order = _sorting(request)
     if order.column and order.column.name in shown_list.OF_CARDS:
         order = replace(order, column=None)
     rows = order.query(_matching(request, filters), *NEWEST_FIRST)
+    name = _file_name(filters, rows.count())
     return HttpResponse(
         _csv(request, rows, order),
         content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{_file_name(filters)}"', "Cache-Control": "no-store"},
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
     )
 
 
@@ -172,11 +175,12 @@ def _csv(request: PageRequest, rows: QuerySet[Allocation], order: Sorting) -> st
     return out.getvalue()
 
 
-def _file_name(filters: dict[str, str]) -> str:
+def _file_name(filters: dict[str, str], count: int) -> str:
     """Return a name that tells what is in the file: ``allocations-not-ended-vision-2026-11-28.csv``."""
     phase = {**dict(PHASES), "": "all"}.get(filters["phase"], filters["phase"])
     others = [value for name, value in filters.items() if value and name not in ("phase", "mine")]
     words = [phase, *(["mine"] if filters["mine"] else []), *others]
+    words += [f"first {MAX_OF_CSV}"] if count > MAX_OF_CSV else []
     return f"allocations-{slugify(' '.join(words))[:100]}-{timezone.localdate(clock.now()):%Y-%m-%d}.csv"
 
 

@@ -123,10 +123,11 @@ def test_a_preset_is_created_and_changed(operator):
 
 
 def test_a_team_gets_a_weight_and_preemption_and_a_department_a_weight_alone(operator, team):
-    values = {"weight": "2", "reclaim": "LowerPriority", "within": "LowerPriority"}
+    values = {"weight": "20", "reclaim": "LowerPriority", "within": "LowerPriority"}
     assert operator.post("/limits/policies/teams/vision", values)["Location"] == "/limits#competing"
     row = QueuePolicy.objects.get(team=team)
-    assert (row.weight, row.reclaim, row.within) == (Decimal(2), "LowerPriority", "LowerPriority")
+    assert (row.weight, row.reclaim, row.within) == (Decimal(20), "LowerPriority", "LowerPriority")
+    assert 'value="20"' in text(operator.get("/limits/policies/teams/vision"))
     page = operator.get(f"/limits/policies/departments/{team.department.slug}")
     assert list(page.context["form"].fields) == ["weight"]
 
