@@ -48,6 +48,7 @@ def downloaded(page: Page, link: str) -> list[dict[str, str]]:
 def test_an_engineer_sees_what_the_last_month_cost_and_why(open_page, member, use, scripts):
     page = sign_in(open_page(java_script_enabled=scripts), member)
     page.get_by_role("link", name="Costs", exact=True).first.click()
+    page.wait_for_load_state()  # the script that applies a choice
     page.get_by_label("When").select_option("30d")
     if scripts:
         page.wait_for_url("**window=30d**")

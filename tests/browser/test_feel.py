@@ -66,7 +66,7 @@ def test_keys_of_one_letter_do_nothing_in_fields_in_dialogs_and_with_modifiers(p
     page.keyboard.press("Control+k")
     expect(palette(page)).to_be_visible()
     page.keyboard.type("n?")
-    expect(page.get_by_role("combobox")).to_have_value("n?")
+    expect(palette(page).get_by_role("combobox")).to_have_value("n?")
     page.keyboard.press("Escape")
     expect(palette(page)).to_be_hidden()
     expect(page.get_by_role("dialog")).to_have_count(0)

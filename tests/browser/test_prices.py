@@ -123,7 +123,7 @@ def test_a_member_sees_the_own_cost_on_the_first_page(open_page, member, project
     page.goto(f"/allocations/{row.pk}")
     if not scripts:
         page.get_by_role("link", name="Cost by day, and how much of it no pod used").click()
-    expect(page.get_by_role("img", name="Cost by day")).to_be_visible()
+    expect(page.get_by_role("table", name="Cost by day in EUR")).to_contain_text("1.10")
 
 
 def test_a_price_is_set_by_keyboard_alone(open_page, operator):
