@@ -42,7 +42,7 @@ def test_a_month_that_has_ended_has_a_bill_that_its_costs_add_up_to():
     assert adjustment > 0
     page = text(browser_of(auditor).get("/bills"))
     assert "No bill was entered yet" not in page
-    assert f"{bill.amount:.2f}" in page
+    assert f"{bill.amount:,.2f}" in page
     call_command("simulate_history", "--days=31d")
     assert stated() == [1, 1, 1]
 
