@@ -164,6 +164,7 @@ def test_an_engineer_sees_what_the_last_month_cost_and_why(begin: Begin, way: st
     hand.press(page.get_by_role("link", name=re.compile("^My .+ in costs$")))
     hand.choose(page.get_by_label("When"), "last month")
     apply(hand, way)
+    page.wait_for_url("**window=lastmonth**")
     expect(page.get_by_label("Filters")).to_contain_text("Person is language-member")
     check_numbers(page, "language-member")
     hand.press(page.locator("table.ranked tbody th a").first)

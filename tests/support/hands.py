@@ -21,7 +21,8 @@ class Mouse:
         what.fill(text)
 
     def choose(self, what: Locator, option: str) -> None:
-        """Choose the option of a select that has this text."""
+        """Choose the option of a select that has this text, once the scripts that may apply it are there."""
+        self.page.wait_for_load_state()
         what.select_option(label=option)
 
     def finish(self) -> None:
@@ -52,6 +53,7 @@ class Keyboard(Mouse):
         self.page.keyboard.type(text)
 
     def choose(self, what: Locator, option: str) -> None:
+        self.page.wait_for_load_state()
         self._reach(what)
         self.page.keyboard.press("Home")
         for _ in range(what.locator("option").count()):
