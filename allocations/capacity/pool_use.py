@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from allocations.capacity.fleet import Fleet
 from allocations.capacity.usage import CurrentUsage
-from quotas.catalog.models import Kind, Offering, Pool
+from quotas.catalog import selectors as catalog
+from quotas.catalog.models import Offering, Pool
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,7 @@ def of_fleet(fleet: Fleet, usage: CurrentUsage) -> list[PoolUse]:
     """Return the offered pools, sorted by key."""
     held = usage.held_amounts
     largest: dict[str, Offering] = {}
-    for one in sorted(
-        fleet.offerings(), key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.kind != Kind.WHOLE, one.key)
-    ):
+    for one in catalog.largest_first(fleet.offerings()):
         largest.setdefault(one.pool.key, one)
     return [
         _pool_use(fleet, offering, held.get(key, {}))

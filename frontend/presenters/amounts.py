@@ -81,6 +81,11 @@ def hours(amount: Fraction) -> str:
     return text(amount, 2).rstrip("0").rstrip(".")
 
 
+def meter(used: Fraction, of: Fraction | int) -> int:
+    """Return the used part in per cent, at most 100; of nothing it is all as soon as something is used."""
+    return min(100, round(100 * used / of)) if of else 100 if used else 0
+
+
 def span(length: timedelta) -> str:
     """Return the two largest units: ``2 d 4 h``, ``3 h 12 min``, ``12 min``; below a minute ``under 1 min``."""
     minutes = max(0, int(length.total_seconds())) // 60

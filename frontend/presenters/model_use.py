@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from allocations.capacity.pool_use import PoolUse
 from allocations.limits.services import text
+from frontend.presenters import amounts
 from quotas.catalog.models import Offering
 from quotas.limits import counting
 
@@ -48,7 +49,7 @@ def _line(flavor: str, pools: Sequence[PoolUse]) -> ModelLine:
         unmanaged=text(gpus(lambda one: one.unmanaged)),
         blocked=text(blocked) if blocked else "",
         free=text(gpus(lambda one: one.left)),
-        meter=min(100, round(100 * used / total)) if total else 100 if used else 0,
+        meter=amounts.meter(used, total),
         is_over=any(one.held > one.total for one in pools),
         fits=", ".join(f"{one.free_slices} × {one.largest.key}" for one in pools),
     )

@@ -15,6 +15,7 @@ from allocations.requests.forecast import ExpectedRelease
 from frontend.presenters import amounts
 from frontend.presenters.pool_bars import PoolBar, pool_bar
 from portal.tenants.models import Team
+from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Isolation, Kind, Offering, Pool, Sharing
 from quotas.catalog.node_shares import NodeShare
 from quotas.limits import names as queue_names
@@ -45,7 +46,6 @@ class Offer:
     kind: str
     kind_value: str
     memory_gib: int
-    replicas: int
     isolation: str
     is_shared: bool
     node_share: NodeShare
@@ -147,9 +147,7 @@ def _choice(
     prices: Mapping[str, Fraction],
     releases: Releases,
 ) -> FlavorChoice:
-    largest_first = sorted(
-        rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.kind != Kind.WHOLE, row.key)
-    )
+    rows = catalog.largest_first(rows)
     flavor = rows[0].flavor
     return FlavorChoice(
         group=flavor.group,
@@ -157,9 +155,9 @@ def _choice(
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
         path=_path(CAPABILITIES[flavor.path]),
-        pools=[_shared_pool(team, availability, pool, largest_first) for pool in _shared_pools(rows)],
-        offers=[_offer(team, availability, row, prices.get(row.key), releases) for row in largest_first],
-        notes=_notes(largest_first),
+        pools=[_shared_pool(team, availability, pool, rows) for pool in _shared_pools(rows)],
+        offers=[_offer(team, availability, row, prices.get(row.key), releases) for row in rows],
+        notes=_notes(rows),
     )
 
 
@@ -181,8 +179,7 @@ def pool_use(team: Team, availability: Availability, pool: Pool) -> PoolUse:
     queue = queue_names.cluster_queue(team.slug)
     used = availability.quotas.units_by_queue(pool).get(queue, Fraction(0))
     limit = availability.quotas.quotas.quota(queue, pool.key).nominal
-    meter = min(100, round(100 * used / limit)) if limit else 100 if used else 0
-    return PoolUse(pool.key, used, text(used), limit, unit(pool), meter)
+    return PoolUse(pool.key, used, text(used), limit, unit(pool), amounts.meter(used, limit))
 
 
 def _path(backend: BackendCapabilities) -> str:
@@ -218,7 +215,6 @@ def _offer(
         kind=_sentence_case(kind(offering)),
         kind_value=offering.kind,
         memory_gib=round(offering.memory_mib / 1024),
-        replicas=offering.replicas,
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
         node_share=NodeShare() if offering.kind == Kind.CLAIM else offering.node_share,

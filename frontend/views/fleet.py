@@ -47,14 +47,10 @@ def fleet(request: PageRequest) -> HttpResponse:
         return same
     query = request.GET.copy()
     query.pop("v", None)
-    flavors = list(Flavor.objects.order_by("name").values_list("name", flat=True))
     choices = {
-        "cluster": ("Cluster", {"": "All"} | {slug: slug for slug in registry.slugs()}),
-        "flavor": ("Flavor", {"": "All"} | {name: name for name in flavors}),
-        "team": (
-            "Team",
-            {"": "All"} | {slug: slug for slug in Team.objects.order_by("slug").values_list("slug", flat=True)},
-        ),
+        "cluster": ("Cluster", _all_or(registry.slugs())),
+        "flavor": ("Flavor", _all_or(Flavor.objects.order_by("name").values_list("name", flat=True))),
+        "team": ("Team", _all_or(Team.objects.order_by("slug").values_list("slug", flat=True))),
         "state": ("State", STATES),
         "view": ("Show", VIEWS),
     }

@@ -1,6 +1,6 @@
 """Reads the catalog."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -90,6 +90,13 @@ def pools(cluster: str = "") -> QuerySet[Pool]:
     """
     rows = Pool.objects.select_related("flavor__cluster", "use").order_by("key")
     return rows.filter(flavor__cluster=cluster) if cluster else rows
+
+
+def largest_first(rows: Iterable[Offering]) -> list[Offering]:
+    """Return the offerings by what they take of a GPU, the largest first: whole GPUs before slices as large, custom
+    claims last.
+    """
+    return sorted(rows, key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.kind != Kind.WHOLE, one.key))
 
 
 def operators_presets() -> QuerySet[Preset]:

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 from allocations.capacity.headroom import Availability
 from allocations.limits.services import text
-from frontend.presenters import offerings
+from frontend.presenters import amounts, offerings
 from frontend.presenters.model_use import gpus_per_unit
 from frontend.presenters.offerings import PoolUse
 from portal.tenants.models import Team
-from quotas.catalog.models import Kind, Offering
+from quotas.catalog import selectors as catalog
+from quotas.catalog.models import Offering
 
 NEAR = 90
 """From so many per cent on, a quota is nearly used."""
@@ -64,10 +65,6 @@ def of_teams(teams: Iterable[Team], availability: Availability) -> list[tuple[Te
     return [(team, _models(team, availability)) for team in teams]
 
 
-def largest_first(rows: Iterable[Offering]) -> list[Offering]:
-    return sorted(rows, key=lambda one: (one.kind == Kind.CLAIM, -one.gpu_share, one.kind != Kind.WHOLE, one.key))
-
-
 def _models(team: Team, availability: Availability) -> list[ModelQuota]:
     by_flavor: dict[str, list[Offering]] = {}
     for one in availability.fleet.offerings():
@@ -80,7 +77,7 @@ def _model(team: Team, availability: Availability, name: str, rows: Iterable[Off
     pools: dict[str, PoolHeadroom] = {}
     free: dict[str, tuple[Fraction, Fraction]] = {}
     used = limit = Fraction(0)
-    for one in largest_first(rows):
+    for one in catalog.largest_first(rows):
         side = availability.headroom(team, one)
         if not side.max_quota:
             continue
@@ -102,6 +99,6 @@ def _model(team: Team, availability: Availability, name: str, rows: Iterable[Off
         limit=text(limit),
         free=text(sum((amount for amount, _ in free.values()), Fraction(0))),
         borrowed=text(borrowed) if borrowed else "",
-        meter=min(100, round(100 * used / limit)) if limit else 100 if used else 0,
+        meter=amounts.meter(used, limit),
         pools=[pool for _, pool in sorted(pools.items())],
     )
