@@ -26,5 +26,10 @@ def from_url(url: str) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5, "fallback_application_name": "gpu-portal", **options},
+        "OPTIONS": {
+            "connect_timeout": 5,
+            "fallback_application_name": "gpu-portal",
+            "prepare_threshold": 5,  # of portal.core.prepared_statements alone: others bind their values themselves
+            **options,
+        },
     }

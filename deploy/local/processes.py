@@ -21,7 +21,7 @@ from deploy.local.token import LIFE_S
 
 GO = {"GOGC": "400"}
 """Memory is plentiful here and processors are few: Go collects garbage a quarter as often as by default."""
-PLANNER = {"PGOPTIONS": "-c join_collapse_limit=3"}
+PLANNER = {"PGOPTIONS": "-c join_collapse_limit=3 -c plan_cache_mode=force_generic_plan"}
 """The queries of worker and watcher begin with the table that is filtered and go on along foreign keys. That order is
 good as it is written, and planning one with nine tables takes longer than running it. A plan that is kept serves for
 all values: they are keys.

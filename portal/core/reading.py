@@ -28,6 +28,8 @@ from django.db.models.expressions import RawSQL
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
+from portal.core.prepared_statements import preparing_cursor
+
 SAME_IN_JSON = tuple(each.to_python for each in (BooleanField, CharField, Field, IntegerField, TextField))
 MAX_ARGUMENTS = 90
 """PostgreSQL calls no function with more than 100 arguments."""
@@ -124,7 +126,7 @@ def read_tables(*parts: Part) -> list[list[Any]]:
     subqueries = [part if isinstance(part, Compiled) else compiled(part) for part in parts]
     sql = f"SELECT {', '.join(one.sql for one in subqueries)}"
     parameters = [value for one in subqueries for value in one.parameters]
-    with connection.cursor() as cursor:
+    with preparing_cursor() as cursor:
         cursor.execute(sql, parameters)
         found: Sequence[list[list[Any]]] = cursor.fetchone()
     return [[*map(one.made, rows)] for one, rows in zip(subqueries, found, strict=True)]

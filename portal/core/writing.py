@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import Expression, Model
 
+from portal.core.prepared_statements import preparing_cursor
 from portal.core.reading import row_type
 
 
@@ -73,7 +74,7 @@ def _execute(statements: Sequence[WriteStatement]) -> list[list[Any]]:
         for name, each in zip(names, statements, strict=True)
     )
     parameters = [value for each in statements for value in each.parameters]
-    with connection.cursor() as cursor:
+    with preparing_cursor() as cursor:
         cursor.execute(f"WITH {parts} SELECT {arrays}", parameters)
         found = cursor.fetchone()
     return [[*map(row_type(each.returning)._make, rows)] for each, rows in zip(statements, found, strict=True)]

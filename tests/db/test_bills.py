@@ -6,8 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
@@ -31,7 +29,7 @@ from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.people import person
 from tests.support.quotas import T0, hour, used
-from tests.support.rows_read import assert_constant
+from tests.support.rows_read import assert_constant, executed
 
 pytestmark = pytest.mark.django_db
 OCTOBER = Window(datetime(2026, 10, 1, tzinfo=T0.tzinfo), datetime(2026, 11, 1, tzinfo=T0.tzinfo))
@@ -222,9 +220,9 @@ def test_the_hours_of_the_fleet_are_read_once_where_months_are_whole(operator, s
     bills.enter_bill(operator, LOCAL, date(2026, 10, 1), CAPACITY)
     bills.set_shared_cost(operator, "network", date(2026, 10, 1), "100", "weighted")
     rollups.roll_up(LOCAL, OCTOBER.start - 30 * DAY, OCTOBER.start - DAY)
-    with CaptureQueriesContext(connection) as context:
+    with executed() as context:
         cost_answers.costs(Window(start, OCTOBER.end), ("team",), step=step, now=NOVEMBER, idle=view)
-    assert sum("t0 AS gap_start" in query["sql"] for query in context.captured_queries) == readings
+    assert sum("t0 AS gap_start" in sql for sql, _ in context) == readings
 
 
 @pytest.mark.parametrize("detail", Detail)

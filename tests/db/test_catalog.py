@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from portal.clusters.models import Cluster
 from portal.tenants.actors import SYSTEM
@@ -15,16 +13,15 @@ from quotas.catalog.sync import sync
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.gpu_facts import dra_node, gpu, slices_of
 from tests.support.quotas import cluster, found, l40s_nodes, mig_node
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 
 
 def queries(call) -> list[str]:
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
+    with executed() as captured:
         call()
-    return [query["sql"] for query in captured.captured_queries]
+    return [sql for sql, _ in captured]
 
 
 def writes(sql: list[str]) -> list[str]:

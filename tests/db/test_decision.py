@@ -1,8 +1,6 @@
 """What a request is decided by, and what is read only for people."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.requests import decision, services
@@ -11,6 +9,7 @@ from portal.core.errors import Refused
 from quotas.catalog.models import Offering
 from tests.support.fleet import fleet
 from tests.support.people import person
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 
@@ -22,9 +21,9 @@ def _fleet(team):
 
 def test_a_request_is_decided_without_prices_and_without_anything_that_would_fit_instead(team, project, monkeypatch):
     monkeypatch.setattr(services, "explain", None)
-    with CaptureQueriesContext(connection) as queries:
+    with executed() as queries:
         services.request(person(team), AllocationRequest(project.slug, "l40s/whole"))
-    assert not [query["sql"] for query in queries if "costs_price" in query["sql"]]
+    assert not [sql for sql, _ in queries if "costs_price" in sql]
 
 
 def test_a_refusal_has_the_alternatives_of_the_preview(team, project):

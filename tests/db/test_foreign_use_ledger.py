@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS, Observation
@@ -16,6 +15,7 @@ from quotas.metering.models import ForeignUse
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import allocate, fleet
 from tests.support.observed import at, hold_quota, seen
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 SLOT = "local/pod:trainer/nvidia.com/gpu"
@@ -206,9 +206,9 @@ def test_an_event_that_changes_no_use_writes_nothing():
 
 def foreign_statements(*observations: Observation) -> int:
     """Record the observations in one batch; return how many statements were about foreign use."""
-    with CaptureQueriesContext(connection) as queries:
+    with executed() as queries:
         record_observations(LOCAL, observations)
-    return sum(ForeignUse._meta.db_table in query["sql"] for query in queries)
+    return sum(ForeignUse._meta.db_table in sql for sql, _ in queries)
 
 
 def test_what_uses_no_gpus_takes_no_statement(train: Allocation):

@@ -3,8 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
@@ -12,6 +10,7 @@ from portal.core.models import AuditEntry
 from portal.tenants import invitations
 from portal.tenants.models import Invitation, Membership, User
 from tests.support.people import client, person
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 
@@ -152,14 +151,13 @@ def test_inviting_who_exists_and_who_does_not_is_the_same_to_the_last_query(team
     User.objects.filter(pk=gone.pk).update(is_active=False)
     api, told, asked = client(lead), [], []
     for name in (newcomer.username, gone.username, "nobody"):
-        with CaptureQueriesContext(connection) as queries:
+        with executed() as statements:
             answer = api.post(
                 "/api/v1/invitations", {"team": "vision", "invitee": name, "role": "member"}, format="json"
             )
         body = answer.json()
         told.append((answer.status_code, sorted(body), body["role"], body["team"]))
-        said = [query["sql"] for query in queries]
-        asked.append([sql.split()[:4] for sql in said if "SAVEPOINT" not in sql and "apitoken" not in sql])
+        asked.append([sql.split()[:4] for sql, _ in statements if "SAVEPOINT" not in sql and "apitoken" not in sql])
     assert told[0] == told[1] == told[2]
     assert told[0][0] == 201
     assert asked[0] == asked[1] == asked[2]

@@ -16,6 +16,7 @@ from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.job_observations import JOB, at, charged_gpus, intervals, pod, seen, unused, workload
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 
@@ -154,11 +155,11 @@ def test_a_job_outside_all_projects_is_billed_to_nobody() -> None:
 def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() -> None:
     pods = [seen(pod(f"train-{n}"), 2) for n in range(20)]
     record_observations(LOCAL, [seen(workload(), 0), *pods])
-    with CaptureQueriesContext(connection) as asked:
+    with executed() as asked:
         record_observations(LOCAL, [seen(workload(revision=6), 9)])
     assert len(intervals()) == 20
     assert not unused()[1:]
-    assert not [query for query in asked.captured_queries if "advisory" in query["sql"] and "slot" in query["sql"]]
+    assert not [sql for sql, _ in asked if "advisory" in sql and "slot" in sql]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from quotas.metering import ledger_starts
 from tests.support.capacity import RESOURCES, record
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import fleet
 from tests.support.quotas import hour, used
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 ROWS = """
@@ -41,10 +41,10 @@ def test_the_first_interval_is_looked_up_in_an_index() -> None:
     with connection.cursor() as cursor:
         cursor.execute(ROWS)
         cursor.execute("ANALYZE metering_usageinterval")
-        with CaptureQueriesContext(connection) as queries:
+        with executed() as queries:
             ledger_starts.first_hours()
-        [query] = [each["sql"] for each in queries]
-        cursor.execute(f"EXPLAIN {query}")
+        [(query, values)] = queries
+        cursor.execute(f"EXPLAIN {query}", values)
         lines = "\n".join(line for (line,) in cursor.fetchall())
     assert "using usage_cluster_start on metering_usageinterval" in lines
     assert "Seq Scan on metering_usageinterval" not in lines

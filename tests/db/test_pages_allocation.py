@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from allocations.domain.phases import Phase
 from allocations.requests import forecast
@@ -19,6 +18,7 @@ from quotas.limits import services as limits
 from tests.support.claim_rows import h100_node
 from tests.support.pages import HTMX, browser_of, ended, held, in_phase, pod, requested, text
 from tests.support.people import person
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 
@@ -284,13 +284,13 @@ def test_what_has_not_ended_comes_before_what_has_each_the_newest_first(fleet, m
 
 def test_a_page_of_allocations_is_read_in_the_order_of_an_index(fleet, member, project, browser):
     requested(member, project)
-    with CaptureQueriesContext(connection) as captured:
+    with executed() as captured:
         browser.get("/allocations?phase=")
-    (read,) = (query["sql"] for query in captured if "IS NOT NULL ASC" in query["sql"])
+    ((read, values),) = (one for one in captured if "IS NOT NULL ASC" in one[0])
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_sort = off")
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {read}")
+        cursor.execute(f"EXPLAIN {read}", values)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Index Scan using allocation_live_first" in plan
     assert "Sort" not in plan

@@ -5,14 +5,13 @@ from datetime import timedelta
 from html import escape, unescape
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from tests.support.page_tables import figures
 from tests.support.pages import text
 from tests.support.people import client
 from tests.support.quotas import hour, used
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 WINDOW = "2026-11-02T00:00:00Z,2026-11-09T00:00:00Z"
@@ -57,7 +56,7 @@ def test_a_forecast_of_a_question_that_cannot_be_read_is_refused_with_its_field(
 def test_the_table_and_its_chart_read_the_usage_once(fleet, browser, aggregate):
     for number in range(210):
         used(hour(number % 5), hour(number % 5 + 1), member=f"person-{number}")
-    with CaptureQueriesContext(connection) as caught:
+    with executed() as caught:
         page = browser.get(f"/costs?window={WINDOW}&aggregate={aggregate}")
     assert len(page.context["chart"].steps) > 1
-    assert len([one for one in caught.captured_queries if "crowding AS" in one["sql"]]) == 2  # and the period before
+    assert len([sql for sql, _ in caught if "crowding AS" in sql]) == 2  # and the period before

@@ -6,8 +6,6 @@ from fractions import Fraction
 from uuid import uuid4
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from portal.core import clock
 from portal.tenants.actors import SYSTEM
@@ -26,6 +24,7 @@ from tests.support.capacity import GPUS, RESOURCES, SEEN, hold_gpu, record
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import fleet
 from tests.support.quotas import T0, attribution, hour, used
+from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
 
@@ -45,10 +44,10 @@ def marked() -> list[int]:
 
 
 def test_a_hold_of_the_present_hour_marks_nothing_and_asks_nothing() -> None:
-    with CaptureQueriesContext(connection) as queries:
+    with executed() as queries:
         row = metering.open_interval(uuid4(), uuid4(), "slot", hour(10.05), attribution(), 1, SEEN)
         metering.close_interval(row.key, hour(10.1), SEEN)
-    assert not [each for each in queries if "dirty" in each["sql"]]
+    assert not [sql for sql, _ in queries if "dirty" in sql]
     assert marked() == []
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -44,20 +45,34 @@ class Reads:
 
 
 @contextmanager
+def executed() -> Iterator[list[tuple[str, Any]]]:
+    """Yield the list of the block's statements with their parameters, as they are before psycopg has them: Django does
+    not know the text of one that is prepared.
+    """
+    found: list[tuple[str, Any]] = []
+
+    def execute(run: Callable[..., Any], sql: str, parameters: Any, *rest: Any) -> Any:
+        found.append((sql, parameters))
+        return run(sql, parameters, *rest)
+
+    with connection.execute_wrapper(execute):
+        yield found
+
+
+@contextmanager
 def counted() -> Iterator[Reads]:
     """Count the statements of the block and, by running each SELECT again at its end, the rows that they read."""
     found = Reads()
-    with CaptureQueriesContext(connection) as captured:
+    with executed() as statements:
         yield found
-    statements = [query["sql"] for query in captured.captured_queries]
     found.statements = len(statements)
-    found.written = [table for sql in statements for table in WRITE.findall(sql)]
-    found.rows = sum(_rows(sql) for sql in statements if sql.startswith("SELECT") and "pg_" not in sql)
+    found.written = [table for sql, _ in statements for table in WRITE.findall(sql)]
+    found.rows = sum(_rows(*one) for one in statements if one[0].startswith("SELECT") and "pg_" not in one[0])
 
 
-def _rows(sql: str) -> int:
+def _rows(sql: str, parameters: Any) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(sql)
+        cursor.execute(sql, parameters)
         rows = cursor.fetchall()
     if sql.startswith(AGGREGATED):
         return sum(len(table) for table in rows[0])

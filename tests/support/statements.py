@@ -14,8 +14,10 @@ from deploy.local.home import Home
 SETTINGS = {"log_statement": "all", "log_line_prefix": "of=%a "}
 STATEMENT = re.compile(rb"^of=(?P<process>.*?) LOG:  (?:statement|execute [^:]*):\s+(?P<text>.*)$", re.MULTILINE)
 PROCESSES = ("web", "worker", "watcher")
-RECONCILE = re.compile("SELECT .*'local/allocation:")
-"""The statement with which each reconcile of an allocation begins (``allocations.reconcile.allocation_state``)."""
+RECONCILE = re.compile(rb"^of=gpu-portal-worker DETAIL: .*'local/allocation:", re.MULTILINE)
+"""The target, as a value of the prepared statement with which each reconcile of an allocation begins
+(``allocations.reconcile.allocation_state``).
+"""
 
 
 class Statement(NamedTuple):
@@ -47,9 +49,7 @@ class StatementLog:
 
     def since(self, position: int) -> Counter[Statement]:
         """Return the statements logged since a position, BEGIN and COMMIT included."""
-        with self._path.open("rb") as log:
-            log.seek(position)
-            found = STATEMENT.finditer(log.read())
+        found = STATEMENT.finditer(self._read(position))
         return Counter(Statement(m["process"].decode(), m["text"].decode().strip()) for m in found)
 
     def by_process(self, position: int) -> dict[str, int]:
@@ -58,8 +58,13 @@ class StatementLog:
         """
         found = self.since(position)
         numbers = {name: sum(n for s, n in found.items() if s.process == f"gpu-portal-{name}") for name in PROCESSES}
-        reconciles = sum(n for s, n in found.items() if RECONCILE.match(s.text) and s.process == "gpu-portal-worker")
+        reconciles = len(RECONCILE.findall(self._read(position)))
         return {**numbers, "all": sum(numbers.values()), "reconciles": reconciles}
+
+    def _read(self, position: int) -> bytes:
+        with self._path.open("rb") as log:
+            log.seek(position)
+            return log.read()
 
     def _set(self, *statements: str) -> None:
         with psycopg.connect(self._owner_url, autocommit=True) as connection:

@@ -1,0 +1,16 @@
+"""Statements that PostgreSQL parses and plans once in a connection: those of each reconcile, batch and POST, which take
+several times as long to plan as to run (docs/adr/0046).
+"""
+
+from django.db import connection
+from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.backends.utils import CursorWrapper
+
+
+def preparing_cursor() -> CursorWrapper:
+    """Return a cursor that sends values apart from the statement, so that psycopg prepares what is executed repeatedly.
+
+    PostgreSQL must be able to tell the type of each parameter.
+    """
+    connection.ensure_connection()
+    return connection._prepare_cursor(ServerBindingCursor(connection.connection))
