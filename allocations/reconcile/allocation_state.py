@@ -30,12 +30,16 @@ def _parts(cluster: str, id_: UUID, target: str) -> list[Columns | Rows]:
         Rows(spec_of_row.rows().filter(pk=id_, project__cluster=cluster).order_by()),
         *mirror.parts_of_allocation(cluster, id_),
         applied.part(Target(target)),
-        *held_intervals.parts(id_),
-        *unpublished.parts(id_),
+        *_held_parts(id_),
     ]
 
 
+def _held_parts(id_: UUID) -> list[Columns | Rows]:
+    return [*held_intervals.parts(id_), *unpublished.parts(id_)]
+
+
 _STATE = QueryTemplate(_parts, cluster=str, id_=UUID, target=str)
+_HELD = QueryTemplate(_held_parts, id_=UUID)
 
 
 def read(cluster: str, id_: str) -> AllocationState | None:
@@ -56,5 +60,5 @@ def read(cluster: str, id_: str) -> AllocationState | None:
 
 def read_held(id_: UUID) -> tuple[HeldIntervals, str]:
     """Return what the ledger has of an allocation, and what of it no node publishes any more; one query."""
-    latest, first, devices, resources = read_tables(*held_intervals.parts(id_), *unpublished.parts(id_))
+    latest, first, devices, resources = read_tables(*_HELD.of(id_=id_))
     return held_intervals.of_parts(latest, first), unpublished.words(devices, resources)

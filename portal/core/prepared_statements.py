@@ -2,6 +2,8 @@
 several times as long to plan as to run (docs/adr/0046).
 """
 
+from typing import Any
+
 from django.db import connection
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
@@ -13,4 +15,5 @@ def preparing_cursor() -> CursorWrapper:
     PostgreSQL must be able to tell the type of each parameter.
     """
     connection.ensure_connection()
-    return connection._prepare_cursor(ServerBindingCursor(connection.connection))
+    cursor: Any = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]  # the stubs lack psycopg's own
+    return connection.make_debug_cursor(cursor) if connection.queries_logged else connection.make_cursor(cursor)

@@ -79,7 +79,7 @@ def _phases(rows: list[Allocation]) -> Iterator[str]:
                 yield f"{row.name} was given back and is {row.phase} ({row.reason})"
         elif row.phase == Phase.QUEUED:
             if not _is_full(row, used):
-                yield f"{row.name} ({row.offering.key}) is queued ({row.reason}) beside free quota"
+                yield f"{row.name} ({row.offering.key}) is queued ({row.reason}: {row.message}) beside free quota"
         elif row.phase != Phase.ACTIVE:
             yield f"{row.name} ({row.offering.key}) is {row.phase} ({row.reason})"
 
