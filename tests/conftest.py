@@ -57,6 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.disable_socket)
 
 
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Leave the databases to their server, which ends with the tests: the last one may have a request under way."""
+    return True
+
+
 @pytest.fixture(scope="session", autouse=True)
 def watched() -> Iterator[None]:
     """Have every answer of the REST API compared with the schema, in clients and in the live server; no test sees what
