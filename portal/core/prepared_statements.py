@@ -1,5 +1,5 @@
-"""Statements that PostgreSQL parses and plans once in a connection: those of each reconcile, batch and POST, which take
-several times as long to plan as to run (docs/adr/0046).
+"""Statements that PostgreSQL parses and plans once in a connection: those of `portal.core.reading` and
+`portal.core.writing`, of which reconciles, batches and POSTs take longer to plan than to run (docs/adr/0046).
 """
 
 from typing import Any

@@ -49,16 +49,16 @@ class StatementLog:
 
     def since(self, position: int) -> Counter[Statement]:
         """Return the statements logged since a position, BEGIN and COMMIT included."""
-        found = STATEMENT.finditer(self._read(position))
-        return Counter(Statement(m["process"].decode(), m["text"].decode().strip()) for m in found)
+        return _statements(self._read(position))
 
     def by_process(self, position: int) -> dict[str, int]:
         """Return the numbers of statements since a position: of web, worker and watcher, their sum (``all``), and of
         those with which the worker begins to reconcile an allocation (``reconciles``).
         """
-        found = self.since(position)
+        log = self._read(position)
+        found = _statements(log)
         numbers = {name: sum(n for s, n in found.items() if s.process == f"gpu-portal-{name}") for name in PROCESSES}
-        reconciles = len(RECONCILE.findall(self._read(position)))
+        reconciles = len(RECONCILE.findall(log))
         return {**numbers, "all": sum(numbers.values()), "reconciles": reconciles}
 
     def _read(self, position: int) -> bytes:
@@ -78,3 +78,8 @@ class StatementLog:
                 raise TimeoutError("PostgreSQL does not log statements")
             with psycopg.connect(self._owner_url, application_name="statement-log") as connection:
                 connection.execute("SELECT 1")
+
+
+def _statements(log: bytes) -> Counter[Statement]:
+    found = STATEMENT.finditer(log)
+    return Counter(Statement(m["process"].decode(), m["text"].decode().strip()) for m in found)
