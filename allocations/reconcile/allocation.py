@@ -26,7 +26,7 @@ from allocations.reconcile import allocation_state, claim_search, deadlines, dev
 from allocations.reconcile.engine.applied import forget
 from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
-from allocations.reconcile.metering import ledger, repair
+from allocations.reconcile.metering import foreign_use, ledger, repair
 from allocations.reconcile.project import apply_hold_quota
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -137,6 +137,8 @@ def _open_intervals(
     """
     if state.facts.released and state.facts.nothing_left:
         ledger.close_all(row, at=state.facts.now)
+    if row.recovered:
+        foreign_use.end_of_recovered(row, snapshot)
     try:
         if state.held and repair.open_missing(row, snapshot, intervals):
             intervals = held_intervals.read(row.pk)

@@ -9,12 +9,15 @@ from django.db import connection
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
+from allocations.reconcile import allocation_state
+from allocations.reconcile.metering import foreign_use
 from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.tenants.models import Project, Team, User
 from quotas.metering.models import ForeignUse
+from tests.support import observed
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.fleet import allocate, fleet
-from tests.support.observed import at, hold_quota, seen
+from tests.support.observed import DEVICES, at, hold_quota, seen
 from tests.support.rows_read import executed
 
 pytestmark = pytest.mark.django_db
@@ -144,6 +147,26 @@ def test_a_label_alone_is_no_allocation(train: Allocation):
     watch(0, pod(labels=OF_TRAIN["labels"]))
     watch(10, claim(1, "gpu-0", **OF_TRAIN | {"labels": {names.ALLOCATION: "no-such"}}))
     assert len(history()) == 2
+
+
+def test_what_an_allocation_held_while_its_row_was_lost_is_no_use_without_one_once_it_is_recovered(
+    train: Allocation, member: User, project: Project
+):
+    row = allocate(member, project, "h100/whole", name="lost")
+    with_two = [*DEVICES, {**DEVICES[0], "device": "gpu-2"}]
+    Allocation.objects.filter(pk=row.pk).update(name="other")
+    watch(0, observed.claim(row, 10, DEVICES))
+    watch(5, claim(2, "gpu-5", namespace=project.namespace))
+    Allocation.objects.filter(pk=row.pk).update(name="lost", recovered=True)
+    watch(10, observed.claim(row, 11, with_two))
+    assert [end for *_, end in history()] == [None, None]
+    state = allocation_state.read(LOCAL, str(row.pk))
+    assert state is not None
+    foreign_use.end_of_recovered(state.row, state.snapshot)
+    assert [(slot, start, end) for slot, _, start, end in history()] == [
+        ("local/h100-0/gpu-1", at(0), at(0)),
+        ("local/h100-0/gpu-5", at(5), None),
+    ]
 
 
 def test_a_use_that_a_list_dates_before_its_last_end_begins_there():

@@ -104,6 +104,20 @@ def _listed(cluster: str, kind: str, at: datetime) -> None:
     foreign.begin(cluster, [Start(use, at, 0, estimated=True) for use in missing])
 
 
+def end_of_recovered(row: Allocation, snapshot: Snapshot) -> None:
+    """End at its start what the allocation's own objects used while its row was lost: the allocation is charged for it.
+    ``snapshot`` is that of ``mirror.of_allocations``. One query if there is nothing to end.
+    """
+    cluster, allocations = row.project.cluster_id, {(row.project.namespace, row.name): row}
+    own = [one for kind in SHOW_USE for one in snapshot.of_kind(kind)]
+    used = _of_allocations(cluster, [row], snapshot)
+    for one in own:
+        used |= _uses(cluster, one, allocations)
+    for use in ForeignUse.objects.filter(cluster=cluster, uid__in=[one.uid for one in own], end=None):
+        if (use.uid, use.slot) not in used:
+            foreign.end(cluster, use.uid, [use.slot], use.start, 0, estimated=True)
+
+
 def _allocations(cluster: str, labels: Iterable[str]) -> dict[tuple[str, str], Allocation]:
     """Return the allocations of these names: of each name the live one, else the one that ended last."""
     rows = spec_of_row.rows().filter(project__cluster=cluster, name__in=labels)
@@ -148,7 +162,7 @@ def _of_allocations(cluster: str, rows: Iterable[Allocation], snapshot: Snapshot
     return found
 
 
-def _uses(cluster: str, observed: Observation | MirrorObject, allocations: Allocations) -> Uses:
+def _uses(cluster: str, observed: Observation | MirrorObject | ObservedObject, allocations: Allocations) -> Uses:
     """Return what the object itself uses without an allocation; of a live one, all claims are its own but those that
     have its label alone.
     """
@@ -179,7 +193,7 @@ def _of_pod(cluster: str, pod: Observation | MirrorObject | ObservedObject) -> I
         yield _use(pod, slot, facts["node"], RESOURCE, resource, count, facts.get("owner_kind", ""))
 
 
-def _of_claim(cluster: str, claim: Observation | MirrorObject) -> Iterator[Use]:
+def _of_claim(cluster: str, claim: Observation | MirrorObject | ObservedObject) -> Iterator[Use]:
     facts = claim_facts(claim)
     for device in facts["devices"] if facts else ():
         if device["driver"] == DRA_DRIVER:
