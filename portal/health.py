@@ -92,11 +92,16 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def database_checks() -> dict[str, str]:
     try:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        missing = missing_migrations()
     except DatabaseError:
         return {"database": "does not answer"}
-    return {"database": OK, "migrations": f"{len(missing)} are not applied" if missing else OK}
+    return {"database": OK, "migrations": f"{missing} are not applied" if missing else OK}
+
+
+def missing_migrations() -> int:
+    """Return how many migrations of this release are not applied. Raises DatabaseError."""
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def working_checks() -> dict[str, str]:
@@ -143,9 +148,9 @@ def _silence(age_s: float | None) -> str:
 class WorkQueue:
     """How many targets are due, and how many failed last; ``lag_s`` is how long the longest due one waits."""
 
-    due: int
-    failing: int
-    lag_s: float
+    due: int = 0
+    failing: int = 0
+    lag_s: float = 0.0
 
 
 def work_queue() -> WorkQueue:

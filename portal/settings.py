@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "quotas.metering",
     "quotas.costs",
     "allocations",
+    "portal.doctor",
     "frontend",
     *(["demo"] if GPU_PORTAL_LOCAL else []),
 ]
