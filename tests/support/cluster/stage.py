@@ -164,13 +164,8 @@ def staged(home: Home, folder: Path) -> Iterator[Stage]:
             for account in (names["person"], f"{names['person']}-viewer")
         )
         _see_the_guards_act(portal, tenant)
-        yield Stage(
-            admin,
-            portal,
-            tenant,
-            viewer,
-            names | _make_honest_things(tenant) | {"huge": "x" * HUGE, "gangs": gangs(), **TEXTS},
-        )
+        names |= _make_honest_things(tenant)
+        yield Stage(admin, portal, tenant, viewer, names | {"huge": "x" * HUGE, "gangs": gangs(), **TEXTS})
     finally:
         _take_all_away(admin, portal, names)
 
