@@ -155,6 +155,11 @@ def gpus(*init: tuple[int, str], main: int = 4) -> Any:
     return gpu_requests({"containers": [container(main)], "initContainers": starting}).get(GPU)
 
 
+def test_a_gpu_asked_for_by_the_name_of_its_device_class_is_a_gpu() -> None:
+    implicit = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+    assert gpu_requests({"containers": [{"resources": {"limits": {implicit: "2", "cpu": "1"}}}]}) == {implicit: 2}
+
+
 def test_a_pod_asks_what_its_containers_take_at_the_most_at_once() -> None:
     assert gpus() == 4
     assert gpus((2, "")) == 4
