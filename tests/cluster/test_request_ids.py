@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -19,10 +20,10 @@ from tests.support.cluster.waiting import eventually
 pytestmark = pytest.mark.cluster
 
 
-def events(local: Local, process: str, request_id: str) -> set[str]:
-    """Return the events of the lines of a process' log that have this request's id."""
+def is_logged(local: Local, process: str, event: str, request_id: str) -> bool:
+    """Return whether a line of a process' log has this event and this request's id."""
     text = local.home.log(process).read_text(encoding="utf-8", errors="replace")
-    return set(re.findall(rf"\[\w+ *\] (\S+) .*\brequest_id={request_id}\b", text))
+    return re.search(rf"\[\w+ *\] {event} .*\brequest_id={request_id}\b", text) is not None
 
 
 def test_the_line_of_a_request_leads_to_those_of_worker_and_watcher(
@@ -35,5 +36,5 @@ def test_the_line_of_a_request_leads_to_those_of_worker_and_watcher(
     assert (answer.status_code, answer.headers["X-Request-ID"]) == (201, headers["X-Request-ID"])
     row = wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
     for process, event in (("web", "request"), ("worker", "workqueue.reconciled"), ("watcher", "watch.enqueued")):
-        eventually(lambda process=process, event=event: event in events(local, process, headers["X-Request-ID"]))
+        eventually(partial(is_logged, local, process, event, headers["X-Request-ID"]))
     ended(member, row)
