@@ -99,7 +99,7 @@ INSTALLED_APPS = [
     "quotas.metering",
     "quotas.costs",
     "allocations",
-    "portal.doctor",
+    "portal.operations",
     "frontend",
     *(["demo"] if GPU_PORTAL_LOCAL else []),
 ]

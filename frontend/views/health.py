@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.menu import ADMIN, Item
 from frontend.pages import PageRequest, page, show
-from portal.doctor import collect
+from portal.operations.doctor import collect
 
 
 @require_safe

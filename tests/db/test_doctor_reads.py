@@ -11,9 +11,9 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock, heartbeat
 from portal.core.models import AuditEntry, WorkItem
-from portal.doctor import collect
-from portal.doctor.checks import run_checks
 from portal.http import counters
+from portal.operations.doctor import collect
+from portal.operations.doctor.checks import run_checks
 from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.pages import browser_of, in_phase, requested

@@ -7,8 +7,17 @@ import pytest
 
 from allocations.cluster.preflight.types import Status
 from allocations.domain.etcd_usage import Store
-from portal.doctor.checks import run_checks, span, worst
-from portal.doctor.facts import ClusterFacts, DatabaseFacts, Facts, FailingTarget, Proof, RedisFacts, Stuck, Work
+from portal.operations.doctor.checks import run_checks, span, worst
+from portal.operations.doctor.facts import (
+    ClusterFacts,
+    DatabaseFacts,
+    Facts,
+    FailingTarget,
+    Proof,
+    RedisFacts,
+    Stuck,
+    Work,
+)
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

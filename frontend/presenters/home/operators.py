@@ -18,8 +18,8 @@ from frontend.presenters import fleet, model_use, prices
 from frontend.presenters.home.counters import Counter, first_of
 from frontend.presenters.home.leads import WaitingLine, waiting_lines
 from frontend.presenters.model_use import ModelLine
-from portal.doctor import collect
-from portal.doctor.checks import run_checks
+from portal.operations.doctor import collect
+from portal.operations.doctor.checks import run_checks
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog import faults

@@ -6,7 +6,7 @@ from datetime import datetime
 from allocations.cluster.preflight.findings import ok, ok_or_problem, problem
 from allocations.cluster.preflight.types import Finding, Status
 from allocations.domain.etcd_usage import DISARM, FREE, LARGEST, Level
-from portal.doctor.facts import DatabaseFacts, Facts
+from portal.operations.doctor.facts import DatabaseFacts, Facts
 
 SKEW_S = 2.0
 CONNECTIONS_SHARE = 0.8

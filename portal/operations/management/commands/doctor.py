@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from allocations.cluster.preflight.findings import table
-from portal.doctor import collect
-from portal.doctor.checks import run_checks, worst
+from portal.operations.doctor import collect
+from portal.operations.doctor.checks import run_checks, worst
 
 
 class Command(BaseCommand):

@@ -20,8 +20,10 @@ from portal.audit import grants
 from portal.clusters import registry
 from portal.core import clock, heartbeat
 from portal.core.models import AuditEntry, WorkItem
-from portal.doctor.checks import SHOWN, run_checks
-from portal.doctor.facts import (
+from portal.health import EXPECTED, missing_migrations, work_queue
+from portal.http import counters
+from portal.operations.doctor.checks import SHOWN, run_checks
+from portal.operations.doctor.facts import (
     ClusterFacts,
     DatabaseFacts,
     Facts,
@@ -32,8 +34,6 @@ from portal.doctor.facts import (
     Thresholds,
     Work,
 )
-from portal.health import EXPECTED, missing_migrations, work_queue
-from portal.http import counters
 from portal.tenants import access
 from portal.tenants.access import Person
 from portal.tenants.models import Project

@@ -1,6 +1,0 @@
-from django.apps import AppConfig
-
-
-class DoctorConfig(AppConfig):
-    name = "portal.doctor"
-    label = "doctor"
