@@ -68,7 +68,7 @@ def kueue_version(facts: ClusterFacts, _: Requirements) -> Iterator[Finding]:
     name = "Kueue"
     tested = ".".join(map(str, KUEUE_TESTED))
     if tag := _tag(facts.kueue_pod):
-        major, minor, *_ = re.findall(r"\d+", tag)
+        major, minor = re.findall(r"\d+", tag)[:2]
         number, found = (int(major), int(minor)), tag
     else:
         versions = facts.crds.get("workloads.kueue.x-k8s.io", ())
