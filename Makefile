@@ -8,7 +8,7 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix schema bench image chart
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix schema bench image chart release
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -27,6 +27,7 @@ help:
 	@echo "make screenshots  takes the pictures of the docs again, with Chromium, of a demo with a simulated past"
 	@echo "make image        the image of the portal, in build/image, with buildah; BASE=debian: on a base image made here"
 	@echo "make chart        judges the Helm chart with lint, kubeconform and kube-score, and packs it into build/chart"
+	@echo "make release      wheel, image, chart, SBOM and checksums of a commit, in build/release; twice: are they the same?"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
 setup: .venv/ready
@@ -115,3 +116,6 @@ image:
 
 chart: setup
 	$(PYTHON) -m deploy.delivery.chart
+
+release: setup
+	deploy/release.sh

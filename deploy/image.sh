@@ -23,7 +23,7 @@ out=build/image
 umask 022
 rm -rf "$out"
 mkdir -p "$out/context"
-trap 'rm -rf "$out/context"' EXIT
+trap 'rm -rf "$out/context" "$out/layout"' EXIT
 git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$out/context" --no-same-owner
 
 base=${BASE:-}
@@ -50,5 +50,7 @@ buildah build --quiet "${options[@]}" "${more[@]}" --file deploy/Dockerfile --ta
 container=$(buildah from --pull-never "$image")
 buildah run "$container" cat /app/sbom.cdx.json > "$out/sbom.cdx.json"
 buildah rm "$container" > /dev/null
-buildah push --quiet "$image" "oci-archive:$out/image.tar:gpu-portal:$version"
+buildah push --quiet "$image" "oci:$out/layout:gpu-portal:$version"
+tar --create --file="$out/image.tar" --directory="$out/layout" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+    --numeric-owner .
 echo "$image: $out/image.tar, $(($(stat --format=%s "$out/image.tar") / 1048576)) MiB; its packages are in $out/sbom.cdx.json"

@@ -1,23 +1,25 @@
 """Judges the chart, and packs it: `make chart`.
 
 For each set of values in deploy/chart/ci: `helm lint`, `helm template` twice with the same result, kubeconform with the
-schemas of the oldest and the newest Kubernetes, a comparison with deploy/cluster, and kube-score. Then build/chart has
-the package.
+schemas of the oldest and the newest Kubernetes, a comparison with deploy/cluster, and kube-score. The schema of Compose
+judges deploy/compose.yaml. Then build/chart has the package.
 """
 
+import argparse
+import json
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import yaml
 
 from deploy.delivery import programs, schemas
 from deploy.local.errors import LocalError
 
 CHART = Path(__file__).parents[1] / "chart"
-OUT = Path("build") / "chart"
 NAMESPACE = "--namespace=gpu-portal"
 CLUSTER = CHART.with_name("cluster")
 KEPT = {"helm.sh/resource-policy": "keep"}
@@ -25,6 +27,7 @@ OWN = ("portal", "gpu-portal:portal", "gpu-portal:people")
 """Names of the portal's own rights, which end with the release."""
 VERSIONS = ("v1.34.4", "v1.37.2")
 WITHOUT_MUTATING = VERSIONS[:1]
+COMPOSE = ("github.com/compose-spec/compose-go/v2", "v2.16.2")
 OTHER_KINDS = "HTTPRoute,ScrapeConfig,PrometheusRule"
 """Kinds of definitions that are not Kubernetes' own."""
 IGNORED = {
@@ -43,15 +46,20 @@ REFUSED = {
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.delivery.chart")
+    parser.add_argument("--source", type=Path, default=CHART, help="the folder that is packed; default: deploy/chart")
+    parser.add_argument("--out", type=Path, default=Path("build") / "chart", help="default: build/chart")
+    arguments = parser.parse_args()
     try:
         bin_ = programs.folder()
         schema_folders = {version: schemas.folder(version) for version in VERSIONS}
         for values in sorted((CHART / "ci").glob("*.yaml")):
             judge(bin_, values, schema_folders)
+        judge_compose()
         for options, words in REFUSED.items():
             refuse(bin_ / "helm", options, words)
-        OUT.mkdir(parents=True, exist_ok=True)
-        _run([bin_ / "helm", "package", CHART, f"--destination={OUT}"])
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        _run([bin_ / "helm", "package", arguments.source, f"--destination={arguments.out}"])
     except LocalError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -76,6 +84,18 @@ def judge(bin_: Path, values: Path, schema_folders: dict[str, Path]) -> None:
         [bin_ / "kube-score", "score", "--ignore-container-cpu-limit", *ignored, "--output-format=human", "-"], rendered
     )
     print(f"{values.stem:16} kube-score: no critical finding")
+
+
+def judge_compose() -> None:
+    """Raise LocalError unless deploy/compose.yaml obeys the schema of the Compose specification."""
+    module = programs.module_folder(*COMPOSE)
+    schema = json.loads((module / "schema" / "compose-spec.json").read_text())
+    document = yaml.safe_load((CHART.with_name("compose.yaml")).read_text())
+    found = jsonschema.Draft202012Validator(schema).iter_errors(document)
+    errors = [f"{error.json_path}: {error.message}" for error in found]
+    if errors:
+        raise LocalError("\n".join(["deploy/compose.yaml", *errors]))
+    print(f"compose.yaml     valid, {len(document['services'])} services")
 
 
 def render(helm: Path, values: Path, version: str, *options: str) -> str:
