@@ -8,7 +8,7 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix schema bench image chart release
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults monitoring lint docs reference screenshots matrix schema bench image chart release
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-long    before a release: random tests in full size, generated clients of five languages, a hostile member for 10 minutes, 50 kills in 20 minutes"
 	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
+	@echo "make monitoring   alert rules by promtool, and each query of the dashboards on a Prometheus that scrapes the portal; builds both once, in four minutes"
 	@echo "make matrix       asks every address as every role, and writes docs/evidence/access.md"
 	@echo "make schema       writes tests/api/schema.json, the REST schema without words, whose difference is what clients will notice"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
@@ -107,6 +108,9 @@ schema: setup
 
 faults: setup
 	$(PYTHON) -m tests.stack tests/faults
+
+monitoring: setup
+	$(PYTHON) -m tests.stack tests/monitoring
 
 bench: setup
 	$(PYTHON) -m bench $(if $(COSTS),--only rollups --rows 10000000)

@@ -17,8 +17,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from allocations import metrics as allocation_metrics
 from allocations.domain.etcd_usage import Level, Store
-from allocations.metrics import BalanceMetrics, LeaseMetrics, MirrorMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
 from portal.clusters import registry
 from portal.core import clock, heartbeat
@@ -82,11 +82,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not _sent_metrics_token(request):
         return _metrics_refused(address_limits.count_wrong_token(request))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Gauges())
-    registry.register(LeaseMetrics())
-    registry.register(BalanceMetrics())
-    registry.register(StoreMetrics())
-    registry.register(MirrorMetrics())
+    for collector in (Gauges, *allocation_metrics.COLLECTORS):
+        registry.register(collector())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -42,7 +42,7 @@ def next_release(tmp_path: Path) -> Path:
 def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """Let Django use the database of the last release, migrated to this one; return a person's token."""
     with django_db_blocker.unblock(), upgrade.upgraded(upgrade.RELEASE):
-        yield upgrade.RELEASE.read_text(encoding="utf-8").partition("\n")[0].removeprefix("-- ")
+        yield upgrade.token()
 
 
 def manage(folder: Path, *arguments: str) -> None:

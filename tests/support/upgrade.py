@@ -16,6 +16,11 @@ NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 """When its rows were written."""
 
 
+def token() -> str:
+    """Return the text of a person's token in the dump."""
+    return RELEASE.read_text(encoding="utf-8").partition("\n")[0].removeprefix("-- ")
+
+
 @contextmanager
 def upgraded(dump: Path) -> Iterator[None]:
     """Load a dump into a database of its own, migrate it, and let Django use it for the block."""
