@@ -101,8 +101,8 @@ class Container:
 def runtime_spec(image: Image, spec: Object, volumes: dict[str, Path]) -> Object:
     """Return runc's configuration of a container of a pod."""
     security = spec["securityContext"]
-    command: list[str] = spec.get("command", image.config["Entrypoint"])
-    arguments: list[str] = spec.get("args", [] if "command" in spec else image.config["Cmd"])
+    command: list[str] = spec["command"] if "command" in spec else image.config["Entrypoint"]
+    arguments: list[str] = spec["args"] if "args" in spec else [] if "command" in spec else image.config["Cmd"]
     env = dict(word.split("=", 1) for word in image.config["Env"]) | {one["name"]: one["value"] for one in spec["env"]}
     mounts: list[Object] = [
         {"destination": "/proc", "type": "proc", "source": "proc"},
