@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--image", type=Path, default=BUILD / "image" / "image.tar", help="an OCI archive")
     parser.add_argument("--chart", type=Path, help="a packed chart; default: that of build/chart")
     parser.add_argument("--home", type=Path, help="where the control plane keeps its state; default: a new folder")
-    parser.add_argument("--write", action="store_true", help="write the result into docs/operate/delivery.md")
+    parser.add_argument("--write", action="store_true", help="write the result as a page of the docs")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="gpu-portal-delivery-"))
     began = time.monotonic()
