@@ -8,7 +8,7 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long starts faults monitoring lint docs reference screenshots matrix schema bench image chart release
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults monitoring lint docs reference screenshots matrix schema bench image chart release delivery
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -29,6 +29,7 @@ help:
 	@echo "make image        the image of the portal, in build/image, with buildah; BASE=debian: on a base image made here"
 	@echo "make chart        judges the Helm chart with lint, kubeconform and kube-score, and packs it into build/chart"
 	@echo "make release      wheel, image, chart, SBOM and checksums of a commit, in build/release; twice: are they the same?"
+	@echo "make delivery     installs chart and image by Helm on a control plane of its own, plays the tour, upgrades, uninstalls; WRITE=1"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
 setup: .venv/ready
@@ -123,3 +124,8 @@ chart: setup
 
 release: setup
 	deploy/release.sh
+
+# From what make image and make chart have left in build; as root, with runc.
+delivery: setup
+	@command -v runc > /dev/null || { echo "make delivery needs runc, and root: apt-get install runc" >&2; exit 1; }
+	$(PYTHON) -m deploy.delivery $(if $(WRITE),--write)

@@ -5,7 +5,7 @@
 #   build/image/sbom.cdx.json   the packages in it (CycloneDX), which are in the image too
 #
 # BASE is another base image; BASE=debian is one of Debian's packages made here, where no registry of images is reached.
-# BUILD_OPTIONS are handed to buildah. Where pip of this machine has settings, pip of the build has them too.
+# SOURCE is a folder to build from instead. BUILD_OPTIONS are handed to buildah. Where pip of this machine has settings, pip of the build has them too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +24,11 @@ umask 022
 rm -rf "$out"
 mkdir -p "$out/context"
 trap 'rm -rf "$out/context" "$out/layout"' EXIT
-git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$out/context" --no-same-owner
+if [ -n "${SOURCE:-}" ]; then
+    cp -r "$SOURCE/." "$out/context"
+else
+    git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$out/context" --no-same-owner
+fi
 
 base=${BASE:-}
 if [ "$base" = debian ]; then

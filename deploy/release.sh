@@ -25,9 +25,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 git archive HEAD | tar --extract --directory="$work"
 
-(cd "$work" && "$python" -c "from setuptools import build_meta; build_meta.build_wheel('$out')" > "$work/wheel.log")
 "$python" -m deploy.delivery.chart --source="$work/deploy/chart" --out="$out"
-deploy/image.sh
+SOURCE=$work deploy/image.sh
+(cd "$work" && "$python" -c "from setuptools import build_meta; build_meta.build_wheel('$out')" > "$work/wheel.log")
 cp build/image/image.tar "$out/gpu-portal-image-$version.tar"
 cp build/image/sbom.cdx.json "$out/gpu-portal-image-$version.cdx.json"
 

@@ -22,6 +22,8 @@ from deploy.local.errors import LocalError
 CHART = Path(__file__).parents[1] / "chart"
 NAMESPACE = "--namespace=gpu-portal"
 CLUSTER = CHART.with_name("cluster")
+FOLDERS = ("crd", "policies", "roles", "flow-control")
+"""Of deploy/cluster, which the chart has too."""
 KEPT = {"helm.sh/resource-policy": "keep"}
 OWN = ("portal", "gpu-portal:portal", "gpu-portal:people")
 """Names of the portal's own rights, which end with the release."""
@@ -118,7 +120,8 @@ def refuse(helm: Path, options: Iterable[str], words: str) -> None:
 
 def compare(rendered: str, *, has_mutating: bool) -> None:
     """Raise LocalError unless the chart has what deploy/cluster has, kept at uninstall but for the portal's rights."""
-    applied = {key(each): each for path in CLUSTER.rglob("*.yaml") for each in yaml.safe_load_all(path.read_text())}
+    files = [path for folder in FOLDERS for path in (CLUSTER / folder).glob("*.yaml")]
+    applied = {key(each): each for path in files for each in yaml.safe_load_all(path.read_text())}
     wanted = {
         name: each
         for name, each in applied.items()

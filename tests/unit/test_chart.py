@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
+from deploy.delivery.chart import FOLDERS
 from docs.generate import chart as page
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -24,7 +25,7 @@ def test_the_chart_reads_the_folders_that_kubectl_applies() -> None:
     assert (CHART / "monitoring").resolve() == DEPLOY / "monitoring"
 
 
-@pytest.mark.parametrize("folder", ["crd", "policies", "roles", "flow-control"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_kubectl_applies_every_file_of_a_folder_as_the_chart_does(folder: str) -> None:
     files = {path.name for path in (DEPLOY / "cluster" / folder).glob("*.yaml")} - {"kustomization.yaml"}
     listed = yaml.safe_load((DEPLOY / "cluster" / folder / "kustomization.yaml").read_text(encoding="utf-8"))
@@ -32,8 +33,9 @@ def test_kubectl_applies_every_file_of_a_folder_as_the_chart_does(folder: str) -
     assert re.search(rf'"{folder}" \.Values\.cluster\.', (CHART / "templates" / "cluster.yaml").read_text())
 
 
-def test_objects_of_the_cluster_have_no_annotations_that_the_chart_would_lose() -> None:
-    for path in (DEPLOY / "cluster").rglob("*.yaml"):
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_objects_of_the_cluster_have_no_annotations_that_the_chart_would_lose(folder: str) -> None:
+    for path in (DEPLOY / "cluster" / folder).glob("*.yaml"):
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             assert "annotations" not in document.get("metadata", {}), path
 
