@@ -160,7 +160,7 @@ def unlike(written: Any, stored: Any, path: str = "") -> Iterator[str]:
 
 
 def test_every_guard_that_refuses_is_attacked() -> None:
-    attacked = {row["guard"] for row in ATTACKS}
+    attacked = {row["guard"] for row in table("attacks")}
     guards = {
         str(path.relative_to(GUARDS))
         for path in (GUARDS / "policies").glob("*.yaml")
