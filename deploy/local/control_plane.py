@@ -56,6 +56,11 @@ def gangs() -> str:
     return next((api for api in DIFFERENCES[kubernetes_version()].apis if api.startswith("scheduling.k8s.io/")), "")
 
 
+def device_taint_rules() -> str:
+    """Return the group and version of DeviceTaintRule."""
+    return "resource.k8s.io/v1" if serves("1.37") else "resource.k8s.io/v1beta2"
+
+
 def etcd(home: Home, quota_bytes: int = ETCD_QUOTA_BYTES) -> tuple[str, ...]:
     client, peer = (f"https://127.0.0.1:{home.ports[port]}" for port in ("etcd", "etcd-peer"))
     pair = (home.certs / "etcd.crt", home.certs / "etcd.key", home.certs / "etcd-ca.crt")

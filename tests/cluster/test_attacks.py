@@ -160,7 +160,7 @@ def unlike(written: Any, stored: Any, path: str = "") -> Iterator[str]:
 
 
 def test_every_guard_that_refuses_is_attacked() -> None:
-    attacked = {row["guard"] for row in ATTACKS}
+    attacked = {row["guard"] for row in table("attacks")}
     guards = {
         str(path.relative_to(GUARDS))
         for path in (GUARDS / "policies").glob("*.yaml")
@@ -345,7 +345,7 @@ def test_a_kubelet_says_that_a_pod_on_gpus_has_ended(stage: Stage) -> None:
 
 def test_a_queued_job_may_say_how_long_it_runs_at_most(stage: Stage) -> None:
     uid = stage.tenant.get("job", "bounded")["metadata"]["uid"]
-    [workload] = eventually(lambda: stage.tenant.items("workloads", f"kueue.x-k8s.io/job-uid={uid}"))
+    [workload] = eventually(lambda: stage.tenant.items("workloads.kueue.x-k8s.io", f"kueue.x-k8s.io/job-uid={uid}"))
     assert workload["spec"]["maximumExecutionTimeSeconds"] == 3600
 
 
