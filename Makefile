@@ -8,7 +8,7 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix schema bench compat
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults monitoring lint docs reference screenshots matrix schema bench image chart release delivery compat
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -21,11 +21,16 @@ help:
 	@echo "make test-long    before a release: random tests in full size, generated clients of five languages, a hostile member for 10 minutes, 50 kills in 20 minutes"
 	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
+	@echo "make monitoring   alert rules by promtool, and each query of the dashboards on a Prometheus that scrapes the portal; builds both once, in four minutes"
 	@echo "make matrix       asks every address as every role, and writes docs/evidence/access.md"
 	@echo "make schema       writes tests/api/schema.json, the REST schema without words, whose difference is what clients will notice"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
 	@echo "make reference    writes the pages of the docs that follow from the code: REST, commands, reasons, policies, settings, phases"
 	@echo "make screenshots  takes the pictures of the docs again, with Chromium, of a demo with a simulated past"
+	@echo "make image        the image of the portal, in build/image, with buildah; BASE=debian: on a base image made here"
+	@echo "make chart        judges the Helm chart with lint, kubeconform and kube-score, and packs it into build/chart"
+	@echo "make release      wheel, image, chart, SBOM and checksums of a commit, in build/release; twice: are they the same?"
+	@echo "make delivery     installs chart and image by Helm on a control plane of its own, plays the tour, upgrades, uninstalls; WRITE=1"
 	@echo "make compat       the tour and the tests that depend on the cluster, on one version of Kubernetes: VERSION=1.35; writes docs/operate/versions.md"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
@@ -113,5 +118,22 @@ compat: setup
 faults: setup
 	$(PYTHON) -m tests.stack tests/faults
 
+monitoring: setup
+	$(PYTHON) -m tests.stack tests/monitoring
+
 bench: setup
 	$(PYTHON) -m bench $(if $(COSTS),--only rollups --rows 10000000)
+
+image:
+	deploy/image.sh
+
+chart: setup
+	$(PYTHON) -m deploy.delivery.chart
+
+release: setup
+	deploy/release.sh
+
+# From what make image and make chart have left in build; as root, with runc.
+delivery: setup
+	@command -v runc > /dev/null || { echo "make delivery needs runc, and root: apt-get install runc" >&2; exit 1; }
+	$(PYTHON) -m deploy.delivery $(if $(WRITE),--write)

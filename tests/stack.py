@@ -41,7 +41,7 @@ DEADLINES = {
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""
 PYTEST = (sys.executable, "-m", "pytest")
 FAST = (
-    *(f"--ignore=tests/{folder}" for folder in ("cluster", "faults", "stage")),
+    *(f"--ignore=tests/{folder}" for folder in ("cluster", "faults", "monitoring", "stage")),
     *("-n", "auto", "--dist", "loadfile"),
     "--reuse-db",  # the databases are thrown away with their servers
 )

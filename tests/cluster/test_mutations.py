@@ -15,7 +15,6 @@ from random import Random
 import pytest
 
 from deploy.local.runner import Local
-from tests.cluster.test_pod_shapes import CPU, GIB, L40S, shape
 from tests.support import sizes
 from tests.support.cluster import mutating_webhook
 from tests.support.cluster.api_client import ApiClient, Object
@@ -23,6 +22,7 @@ from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guarded import DEFAULTS, Guarded, guarded, pod
 from tests.support.cluster.manifests import Entry, build
 from tests.support.cluster.mutating_webhook import Webhook
+from tests.support.cluster.pod_shapes import CPU, GIB, L40S, shape
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -1,0 +1,1 @@
+"""Rules and dashboards of deploy/monitoring on a real Prometheus: ``make monitoring``."""
