@@ -8,7 +8,7 @@ import requests
 
 from allocations.domain.phases import Phase
 from portal.tenants.models import Project, User
-from tests.monitoring.conftest import MONITORING, Query
+from tests.monitoring import MONITORING, Query
 from tests.support.cluster.allocations import ended, held, request_slices, wait_for
 from tests.support.cluster.waiting import eventually
 
