@@ -33,8 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests on a fleet with a node of every kind last."""
+    """Run the tests on a fleet with a node of every kind last, and then those that look at what all others did."""
     items.sort(key=lambda item: "every_kind" in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")
