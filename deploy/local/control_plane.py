@@ -1,5 +1,6 @@
 """Command lines of the control plane's programs: the flags, and why they differ from the defaults."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from deploy.local.home import ETCD_QUOTA_BYTES, Home
 from deploy.local.kubeconfigs import component_kubeconfig
 
 STAGES = Path(__file__).parent / "stages"
+AUDIT_POLICY = Path(__file__).parent / "audit-policy.yaml"
 # The scheduler's default of 50 requests a second would dominate every burst. The controller manager keeps its 20 a
 # second for each controller: with more, scaling a Deployment up and down would saturate the API server.
 BURST = ("--kube-api-qps=1000", "--kube-api-burst=2000")
@@ -100,6 +102,7 @@ def apiserver(home: Home) -> tuple[str, ...]:
         *_gates(differences.gates + differences.apiserver_gates),
         *(f"--runtime-config={api}=true" for api in differences.apis),
         *MAX_REQUESTS_IN_FLIGHT,
+        *audit(home),
         # Kueue's visibility server is called through the aggregator, as in production.
         f"--requestheader-client-ca-file={certs / 'front-proxy-ca.crt'}",
         "--requestheader-allowed-names=front-proxy-client",
@@ -110,6 +113,13 @@ def apiserver(home: Home) -> tuple[str, ...]:
         # An endpoint may not be a loopback address, and no pod of this cluster dials it.
         "--endpoint-reconciler-type=none",
     )  # fmt: skip
+
+
+def audit(home: Home) -> tuple[str, ...]:
+    """Return the options that write the portal's requests to `audit.log` of the home, if APISERVER_AUDIT is set."""
+    if not os.environ.get("APISERVER_AUDIT"):
+        return ()
+    return (f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={home.log('audit')}")
 
 
 def controller_manager(home: Home) -> tuple[str, ...]:

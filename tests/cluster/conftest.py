@@ -34,11 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests on a fleet with a node of every kind last, and skip those of later versions of Kubernetes."""
+    """Run the tests on a fleet with a node of every kind last, and then those that look at what all others did; skip
+    those of later versions of Kubernetes.
+    """
     for item in items:
         if (mark := item.get_closest_marker("since")) and not serves(mark.args[0]):
             item.add_marker(pytest.mark.skip(reason=f"Kubernetes {mark.args[0]} brings what it needs"))
     items.sort(key=lambda item: "every_kind" in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """The running portal, its rules as a file for Prometheus, and a Prometheus that scrapes it."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,12 @@ import pytest
 import requests
 import yaml
 
-from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
+from tests.monitoring import MONITORING, Query
 from tests.monitoring.build import build
 from tests.services import free_port
 from tests.support.cluster.fixtures import live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.waiting import eventually
-
-MONITORING = REPOSITORY / "deploy" / "monitoring"
-Query = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,20 @@
 """Each query of the dashboards has an answer from a Prometheus that scrapes the running portal."""
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 import requests
 
 from allocations.domain.phases import Phase
-from deploy.local.home import REPOSITORY
 from portal.tenants.models import Project, User
+from tests.monitoring import MONITORING, Query
 from tests.support.cluster.allocations import ended, held, request_slices, wait_for
 from tests.support.cluster.waiting import eventually
 
-Query = Callable[[str], list[dict[str, Any]]]
 PANELS = [
     pytest.param(target["expr"], id=f"{panel['title']}-{target['refId']}")
-    for path in sorted((REPOSITORY / "deploy" / "monitoring" / "dashboards").glob("*.json"))
+    for path in sorted(MONITORING.glob("dashboards/*.json"))
     for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]
     for target in panel["targets"]
 ]
