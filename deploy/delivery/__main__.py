@@ -46,7 +46,8 @@ def main() -> int:
         if missing := [str(path) for path in (arguments.image, chart) if not path.is_file()]:
             raise LocalError(f"no {' and no '.join(missing)}: make image chart")
         local = Local(arguments.home or folder / "home", say)
-        with delivery(local, unpack(arguments.image, folder), chart, folder) as journey:
+        image = unpack(arguments.image, folder)
+        with delivery(local, image, chart, folder) as journey:
             results = journey.play()
     except (LocalError, requests.RequestException, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"the delivery failed after {since(began)}: {error}\n{getattr(error, 'stderr', None) or ''}\n")
@@ -54,7 +55,7 @@ def main() -> int:
         return 1
     shutil.rmtree(folder)
     results.append(("all of it", since(began)))
-    text = page(results)
+    text = page(results, image.config["Labels"]["org.opencontainers.image.revision"])
     print(text)
     if arguments.write:
         (REPOSITORY / "docs" / "operate" / "delivery.md").write_text(text, encoding="utf-8")
@@ -100,18 +101,15 @@ def delivery(local: Local, image: Image, chart: Path, folder: Path) -> Iterator[
         local.down()
 
 
-def page(results: list[tuple[str, str]]) -> str:
-    """Return the page of the docs with the result."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+def page(results: list[tuple[str, str]], commit: str) -> str:
+    """Return the page of the docs with the result of an image of a commit."""
     rows = "\n".join(f"| {name.replace('_', ' ')} | {found} |" for name, found in results)
     return f"""# What `make delivery` found
 
 For the platform team: the chart and the image, installed by Helm on a local control plane as
-[Install on your cluster](install.md) says. Written by `make delivery WRITE=1` on {datetime.now(UTC):%Y-%m-%d} at commit
-{commit}. Pods of the chart run from the image's own files, non-root and read-only, with their own commands, Secrets,
-tokens and probes; kubelets and the network between pods are simulated.
+[Install on your cluster](install.md) says. Written by `make delivery WRITE=1` on {datetime.now(UTC):%Y-%m-%d} with the
+image of commit {commit[:12]}. Pods of the chart run from the image's own files,
+non-root and read-only, with their own commands, Secrets, tokens and probes; kubelets and the network between pods are simulated.
 
 | step | result |
 |---|---|
