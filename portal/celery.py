@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from celery import Celery, Task
+from celery.beat import PersistentScheduler
 from celery.signals import task_prerun
 from celery.worker.consumer import Consumer
 from django.conf import settings
@@ -18,6 +19,7 @@ from kombu import Connection
 from kombu.exceptions import KombuError
 
 from portal.audit import context
+from portal.core import alive
 from portal.workqueue.unacknowledged import WakeupQoS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -47,6 +49,14 @@ class SwiftConsumer(Consumer):
         with suppress(KombuError, OSError):  # then the next periodic sweep finds what is due
             self.app.send_task("core.sweep", retry=False, expires=settings.SWEEP_S)
         return connected
+
+
+class Scheduler(PersistentScheduler):
+    """Beat's schedule, which tells probes that it goes on."""
+
+    def tick(self, *args: Any, **options: Any) -> float:
+        alive.touch()
+        return super().tick(*args, **options)
 
 
 @task_prerun.connect

@@ -23,6 +23,7 @@ SECRET_KEY = env.text("SECRET_KEY", get_random_secret_key()) if DEBUG else env.r
 ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])  # names by which it is reached
 CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS", [])  # https://gpu.example.com and the like
 PORTAL_URL = env.text("PORTAL_URL", "http://127.0.0.1:8000")  # as people reach it, for links in messages
+ALIVE_FILE = env.text("ALIVE_FILE")  # worker, beat and watcher touch it while they work; probes of containers read it
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
 
@@ -294,6 +295,7 @@ CELERY_VISIBILITY_TIMEOUT = VISIBILITY_TIMEOUT_S
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 gives up for good
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_CONSUMER = "portal.celery:SwiftConsumer"
+CELERY_BEAT_SCHEDULER = "portal.celery:Scheduler"
 CELERY_TASK_IGNORE_RESULT = True  # rows are the truth
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

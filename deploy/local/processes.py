@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from deploy.local import control_plane, kueue, probes, stores
+from deploy.local import control_plane, kueue, probes, stores, webhook
 from deploy.local.home import REPOSITORY, Home
 from deploy.local.kubeconfigs import component_kubeconfig
 from deploy.local.probes import Probe
@@ -21,11 +21,6 @@ from deploy.local.token import LIFE_S
 
 GO = {"GOGC": "400"}
 """Memory is plentiful here and processors are few: Go collects garbage a quarter as often as by default."""
-PLANNER = {"PGOPTIONS": "-c join_collapse_limit=3 -c plan_cache_mode=force_generic_plan"}
-"""The queries of worker and watcher begin with the table that is filtered and go on along foreign keys. That order is
-good as it is written, and planning one with nine tables takes longer than running it. A plan that is kept serves for
-all values: they are keys.
-"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +50,11 @@ def cluster(home: Home) -> tuple[Row, ...]:
     publisher = ("deploy.local.fleet", f"--kubeconfig={hardware}")
     kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
     extra_nodes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
+    mutation = (
+        (Row("webhook", webhook.command(home, home.ports["webhook"], home.certs / "webhook"),
+            probes.webhook, ("cluster-objects",), stop=1, env=GO),)
+        if webhook.is_needed() else ()
+    )  # fmt: skip
     return (
         Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd", env=GO),
         Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2, env=GO),
@@ -70,6 +70,7 @@ def cluster(home: Home) -> tuple[Row, ...]:
         Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
         Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
             env={**GO, "KWOK_WORKDIR": str(home.root / "kwok")}),
+        *mutation,
         *extra_nodes,
         Row("hardware", _python(*publisher), probes.log_says("hardware", "published"),
             ("kwok", "cluster-objects", *(row.name for row in extra_nodes)), stop=1),
@@ -104,24 +105,21 @@ def portal(home: Home) -> tuple[Row, ...]:
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")
     grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
-    wsgi = ("portal.wsgi", "--config=python:portal.server.config", f"--bind=127.0.0.1:{home.ports['web']}")
-    celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
+    bind, schedule = f"--bind=127.0.0.1:{home.ports['web']}", f"--schedule={home.root / 'celerybeat-schedule'}"
     days = os.environ.get("HISTORY")
     history = (Row("history", _python(*history_command(days)), None, ("seed-quotas",), env=env),) if days else ()
     return (
         Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"),
-            env=owner | _named("migrate")),
+            env=owner | {"PGAPPNAME": "gpu-portal-migrate"}),
         *((grant,) if home.owner_url() != home.database_url() else ()),  # one role for all has all rights
         Row("seed", _python("manage", "seed", f"--home={home.root}"), None, ("migrate", "grant"), env=env),
-        Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env | _named("web")),
-        Row("worker", _python(*celery, "worker", "--loglevel=INFO"),
-            probes.log_says("worker", " ready."), ("seed", "token", "kueue"),
-            env=env | _named("worker") | PLANNER),
-        Row("beat", _python(*celery, "beat", "--loglevel=INFO", f"--schedule={schedule}"),
-            probes.log_says("beat", "beat: Starting"), ("seed",), env=env | _named("beat")),
-        Row("watcher", _python("manage", "watch"),
-            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"),
-            env=env | _named("watcher") | PLANNER),
+        Row("web", _python("portal.server", "web", bind), probes.web, ("seed", "token"), env=env),
+        Row("worker", _python("portal.server", "worker"),
+            probes.log_says("worker", " ready."), ("seed", "token", "kueue"), env=env),
+        Row("beat", _python("portal.server", "beat", schedule),
+            probes.log_says("beat", "beat: Starting"), ("seed",), env=env),
+        Row("watcher", _python("portal.server", "watch"),
+            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"), env=env),
         Row("seed-quotas", _python("manage", "seed_quotas"), None, ("watcher", "worker"), env=env),
         *history,
     )  # fmt: skip
@@ -137,11 +135,6 @@ GROUPS: dict[str, Callable[[Home], tuple[Row, ...]]] = {
 def history_command(days: str) -> tuple[str, ...]:
     """Return the module and arguments that write a past of so many days, as in HISTORY: 30d."""
     return ("manage", "simulate_history", f"--days={days}")
-
-
-def _named(process: str) -> dict[str, str]:
-    """Return the variable by which PostgreSQL tells the connections of a process in its log and statistics."""
-    return {"PGAPPNAME": f"gpu-portal-{process}"}
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ ENVIRONMENT = {"SECRET_KEY": "only-for-docs", "DATABASE_URL": "postgresql:///onl
 def pages() -> dict[Path, str]:
     """Return the text of each generated page. Django has to be set up."""
     from allocations.management.commands import phases
-    from docs.generate import commands, guards, reasons, rest, settings
+    from docs.generate import chart, commands, guards, reasons, rest, settings
 
     made = {
         "reference/rest.md": rest.operations(),
@@ -24,6 +24,7 @@ def pages() -> dict[Path, str]:
         "reference/reasons.md": reasons.page(),
         "evidence/policies.md": guards.page(),
         "operate/settings.md": settings.page(),
+        "operate/chart.md": chart.page(),
     }
     return {DOCS / name: text for name, text in made.items()}
 

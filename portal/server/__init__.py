@@ -1,1 +1,1 @@
-"""How a web process takes requests from the network, before the application sees them."""
+"""How the processes of the portal start, and how one of the web takes requests before the application sees them."""

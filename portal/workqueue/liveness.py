@@ -17,6 +17,7 @@ from celery.signals import task_received, worker_ready
 from celery.worker.consumer import Consumer
 from django.conf import settings
 
+from portal.core import alive
 from portal.workqueue import wakeups
 
 log = structlog.get_logger(__name__)
@@ -64,6 +65,7 @@ def _look(end: Callable[[], None]) -> None:
         if patience.is_over(time.monotonic(), waiting=waiting, taken=taken):
             log.error("worker.stuck", waiting=waiting, limit_s=settings.WORKER_STUCK_S)
             end()
+        alive.touch()
 
 
 def _end(consumer: Consumer) -> None:

@@ -17,7 +17,7 @@ def made():
     "name",
     [
         *("reference/rest.md", "reference/commands.md", "reference/reasons.md", "reference/phases.md"),
-        *("evidence/policies.md", "operate/settings.md"),
+        *("evidence/policies.md", "operate/settings.md", "operate/chart.md"),
     ],
 )
 def test_a_page_is_that_of_the_code(made, name):

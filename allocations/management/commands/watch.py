@@ -18,7 +18,7 @@ from allocations.reconcile import watch_epoch
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from allocations.reconcile.usage_pace import UsagePace
 from portal.clusters import registry
-from portal.core import heartbeat, threads
+from portal.core import alive, heartbeat, threads
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -42,6 +42,7 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         cluster, is_standby = registry.own(), False
         while not stop.is_set():
+            alive.touch()
             try:
                 if not is_standby:
                     registry.register()
@@ -147,6 +148,7 @@ class Beat:
     def __call__(self) -> None:
         self._usage.enqueue_due()
         if time.monotonic() >= self._next:
+            alive.touch()
             heartbeat.beat("watcher")
             workqueue.enqueue(targets.leases(self._cluster))
             self._next = time.monotonic() + BEAT_S
