@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
 	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/contribute/fleet.md"
-	@echo "                  KUBERNETES=1.37: on another version of Kubernetes, 1.34 to 1.37"
+	@echo "                  KUBERNETES=1.37: on another version of Kubernetes, 1.35 or 1.37"
 	@echo "                  HISTORY=30d: with a simulated past of 30 days, so that costs have something to show"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and tests; make lint: all but the tests"

@@ -34,8 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests of later versions of Kubernetes. Run those on a fleet with a node of every kind last, and then those
-    that look at what all others did.
+    """Run the tests on a fleet with a node of every kind last, and then those that look at what all others did; skip
+    those of later versions of Kubernetes.
     """
     for item in items:
         if (mark := item.get_closest_marker("since")) and not serves(mark.args[0]):

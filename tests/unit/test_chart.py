@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
+from deploy.delivery import schemas
 from deploy.delivery.chart import FOLDERS
 from docs.generate import chart as page
 
@@ -91,3 +92,15 @@ def test_versions_are_one() -> None:
     project = re.search(r'^version = "(.+)"$', (DEPLOY.parent / "pyproject.toml").read_text(), re.MULTILINE)
     assert project
     assert chart["appVersion"] == project[1]
+
+
+def test_schemas_for_kubeconform_are_closed_and_named_as_it_looks_for_them() -> None:
+    gvk = [{"group": "networking.k8s.io", "kind": "Ingress", "version": "v1"}]
+    spec = {"$ref": "#/definitions/Spec"}
+    ingress = {"properties": {"spec": spec}, "x-kubernetes-group-version-kind": gvk}
+    made = schemas.files({"definitions": {"Ingress": ingress, "Spec": {"type": "object"}}})
+    assert made["ingress-networking-v1.json"] == {"$ref": "definitions.json#/definitions/Ingress"}
+    definitions = made["definitions.json"]["definitions"]
+    assert definitions["Ingress"]["additionalProperties"] is False
+    assert definitions["Ingress"]["properties"]["spec"] == {"$ref": "definitions.json#/definitions/Spec"}
+    assert "additionalProperties" not in definitions["Spec"]

@@ -83,9 +83,9 @@ def test_a_good_cluster_has_nothing_but_ok():
 
 
 PROBLEMS = {
-    "old Kubernetes": ({"version": "v1.33.9"}, "Kubernetes", "upgrade to 1.34.2"),
-    "a patch too old": ({"version": "v1.34.1+k3s1"}, "Kubernetes", "upgrade to 1.34.2"),
-    "no DRA": ({"served": SERVED[1:]}, "Dynamic Resource Allocation", "1.34"),
+    "old Kubernetes": ({"version": "v1.33.9"}, "Kubernetes", "upgrade to 1.35.0"),
+    "Kubernetes that refuses the guards": ({"version": "v1.34.4+k3s1"}, "Kubernetes", "flatten and distinct"),
+    "no DRA": ({"served": SERVED[1:]}, "Dynamic Resource Allocation", "1.35"),
     "neither mutating policies nor the webhook": ({"served": SERVED[:2]}, "Mutation", "deploy/cluster/webhook"),
     "a webhook that fails open": (
         {"served": SERVED[:2], "webhook": {"webhooks": [{"failurePolicy": "Ignore"}]}},

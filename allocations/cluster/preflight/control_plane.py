@@ -8,8 +8,8 @@ from allocations.cluster.preflight.guards import VALIDATING
 from allocations.cluster.preflight.kueue import KUEUE_KINDS, KUEUE_VERSION
 from allocations.cluster.preflight.types import ClusterFacts, Finding, ReadError, Requirements
 
-MIN_VERSION = (1, 34, 2)
-TESTED_VERSIONS = "1.34 to 1.37"
+MIN_VERSION = (1, 35, 0)
+TESTED_VERSIONS = "1.35 to 1.37"
 
 
 def kubernetes_version(facts: ClusterFacts, _: Requirements) -> Iterator[Finding]:
@@ -24,7 +24,8 @@ def kubernetes_version(facts: ClusterFacts, _: Requirements) -> Iterator[Finding
         name,
         numbers >= MIN_VERSION,
         facts.version,
-        f"upgrade to {lowest} or later (DRA with NVIDIA's driver needs it; tested with {TESTED_VERSIONS})",
+        f"upgrade to {lowest} or later: 1.34 refuses guards that use CEL's flatten and distinct (tested with "
+        f"{TESTED_VERSIONS})",
     )
 
 
@@ -34,10 +35,10 @@ def apis(facts: ClusterFacts, _: Requirements) -> Iterator[Finding]:
         yield unreadable("APIs", facts.served)
         return
     yield _served(
-        facts.served, "Dynamic Resource Allocation", "resource.k8s.io/v1", "upgrade to Kubernetes 1.34 or later"
+        facts.served, "Dynamic Resource Allocation", "resource.k8s.io/v1", "upgrade to Kubernetes 1.35 or later"
     )
     api = f"admissionregistration.k8s.io/v1/{VALIDATING}"
-    yield _served(facts.served, VALIDATING, api, "the guards need it: upgrade to Kubernetes 1.34 or later")
+    yield _served(facts.served, VALIDATING, api, "the guards need it: upgrade to Kubernetes 1.35 or later")
 
 
 def _served(served: Collection[str], check: str, api: str, fix: str) -> Finding:
