@@ -10,8 +10,8 @@ import yaml
 from deploy.local.home import REPOSITORY
 
 ACCOUNT = {"kind": "ServiceAccount", "name": "portal", "namespace": "gpu-portal"}
-TEST_CLIENT = "python-urllib3"
-"""Tests that try what the portal's token cannot do (``ApiClient``); the portal uses the official client."""
+CLIENT = "OpenAPI-Generator"
+"""The portal's own, as its user agent tells; tests try with its token what it must not do, by others."""
 CREATED = 201
 ROLES = REPOSITORY / "deploy" / "cluster" / "roles"
 
@@ -68,7 +68,7 @@ def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
     """Yield the requests; a server-side apply that made the object was authorized to create it, too."""
     known = set()
     for event in events:
-        if TEST_CLIENT in event["userAgent"]:
+        if CLIENT not in event["userAgent"]:
             continue
         ref = event.get("objectRef")
         plural = "/".join(filter(None, (ref["resource"], ref.get("subresource")))) if ref else ""
