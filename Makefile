@@ -8,11 +8,12 @@ LOCAL := $(PYTHON) -m deploy.local
 # Of another project, in the shell of whoever runs this: they would lead Python and Django astray.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV DJANGO_SETTINGS_MODULE
 
-.PHONY: help setup checks demo up down status test test-stage test-long starts faults lint docs reference screenshots matrix schema bench image chart release delivery
+.PHONY: help setup checks demo up down status test test-stage test-long starts faults monitoring lint docs reference screenshots matrix schema bench image chart release delivery compat
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
 	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/contribute/fleet.md"
+	@echo "                  KUBERNETES=1.37: on another version of Kubernetes, 1.35 or 1.37"
 	@echo "                  HISTORY=30d: with a simulated past of 30 days, so that costs have something to show"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and tests; make lint: all but the tests"
@@ -20,6 +21,7 @@ help:
 	@echo "make test-long    before a release: random tests in full size, generated clients of five languages, a hostile member for 10 minutes, 50 kills in 20 minutes"
 	@echo "make starts       starts fresh clones as new users do, and prints a table; PAUSE=300: every process stopped so long"
 	@echo "make faults       of make test: kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
+	@echo "make monitoring   alert rules by promtool, and each query of the dashboards on a Prometheus that scrapes the portal; builds both once, in four minutes"
 	@echo "make matrix       asks every address as every role, and writes docs/evidence/access.md"
 	@echo "make schema       writes tests/api/schema.json, the REST schema without words, whose difference is what clients will notice"
 	@echo "make docs         the docs as pages, in docs/build/html; the portal serves them at /docs"
@@ -29,6 +31,7 @@ help:
 	@echo "make chart        judges the Helm chart with lint, kubeconform and kube-score, and packs it into build/chart"
 	@echo "make release      wheel, image, chart, SBOM and checksums of a commit, in build/release; twice: are they the same?"
 	@echo "make delivery     installs chart and image by Helm on a control plane of its own, plays the tour, upgrades, uninstalls; WRITE=1"
+	@echo "make compat       the tour and the tests that depend on the cluster, on one version of Kubernetes: VERSION=1.35; writes docs/operate/versions.md"
 	@echo "make bench        the portal's speed beside a bare client's; COSTS=1: costs over a year of 10 million rows"
 
 setup: .venv/ready
@@ -56,6 +59,9 @@ export FLEET
 
 # Days of a simulated past, 1d to 90d: make demo HISTORY=30d, make up HISTORY=30d.
 export HISTORY
+
+# The version of Kubernetes of the local control plane: make up KUBERNETES=1.37. docs/operate/versions.md
+export KUBERNETES
 
 demo: checks setup docs
 	$(LOCAL) $(if $(ONCE),tour,run)
@@ -106,8 +112,14 @@ matrix: setup
 schema: setup
 	WRITE_SCHEMA=1 $(PYTHON) -m pytest tests/api/test_schema_as_before.py -q
 
+compat: setup
+	$(PYTHON) -m tests.compat $(or $(VERSION),$(error which version of Kubernetes? make compat VERSION=1.35))
+
 faults: setup
 	$(PYTHON) -m tests.stack tests/faults
+
+monitoring: setup
+	$(PYTHON) -m tests.stack tests/monitoring
 
 bench: setup
 	$(PYTHON) -m bench $(if $(COSTS),--only rollups --rows 10000000)

@@ -1,20 +1,35 @@
-"""Prometheus metrics of leases (use beyond them, use that is not charged), of the ledger's balance, and of etcd."""
+"""Prometheus metrics of allocations, waits, GPUs and costs; of leases, of the ledger's balance, and of etcd."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
-from django.db.models import Count, Q
+from django.db import connection
+from django.db.models import Count, Min, Q
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from allocations.capacity import pool_use
+from allocations.capacity.fleet import fleet
+from allocations.capacity.headroom import Availability
+from allocations.domain.phases import Phase
 from allocations.lifecycle.lease_excess import HolderKind
-from allocations.models import LeaseExcess
+from allocations.models import Allocation, LeaseExcess
 from allocations.reconcile import etcd_monitor, mirror
 from allocations.reconcile.metering import unbilled
 from portal.clusters import registry
 from portal.core import clock
 from portal.tenants import object_limits
 from portal.tenants.models import Project
+from quotas.costs import ledger, selectors
 from quotas.metering import clock_skew, ledger_starts, proofs
+
+FLEET_MAX_AGE_S = 10
+QUANTILES = (0.5, 0.95)
+WAITS = """
+    SELECT percentile_cont(%s) WITHIN GROUP (
+        ORDER BY greatest(0, extract(epoch FROM held_at - coalesce(starts_at, created_at))))
+    FROM allocations_allocation WHERE created_at >= %s AND held_at >= %s
+"""
 
 
 class LeaseMetrics(Collector):
@@ -45,6 +60,65 @@ class LeaseMetrics(Collector):
         )
         uncharged.add_metric([HolderKind.JOB.value], sum(len(unbilled.jobs(cluster)) for cluster in clusters))
         yield from (now, ever, uncharged)
+
+
+class UseMetrics(Collector):
+    """Metrics of what is requested, waits and is held; three queries per scrape, and those of the fleet."""
+
+    def collect(self) -> Iterator[Metric]:
+        live = Allocation.objects.filter(ended_at=None).order_by()
+        phases = GaugeMetricFamily("gpu_portal_allocations", "Live allocations.", labels=["team", "phase"])
+        for team, phase, count in live.values_list("project__team__slug", "phase").annotate(Count("pk")):
+            phases.add_metric([team, phase], count)
+        now = clock.now()
+        oldest = GaugeMetricFamily(
+            "gpu_portal_oldest_queued_seconds", "How long the longest queued allocation waits.", labels=["team"]
+        )
+        queued = live.filter(phase=Phase.QUEUED.value).values_list("project__team__slug")
+        for team, since in queued.annotate(Min("phase_since")):
+            oldest.add_metric([team], (now - since).total_seconds())
+        yield from (phases, oldest, self._waits(), self._pools())
+
+    def _waits(self) -> GaugeMetricFamily:
+        found = GaugeMetricFamily(
+            "gpu_portal_wait_seconds",
+            "From the request, or its start time, until held, of what was requested within a week and held within an "
+            "hour.",
+            labels=["quantile"],
+        )
+        now = clock.now()
+        with connection.cursor() as cursor:
+            cursor.execute(WAITS, [list(QUANTILES), now - timedelta(days=7), now - timedelta(hours=1)])
+            (values,) = cursor.fetchone()
+        for quantile, value in zip(QUANTILES, values or (), strict=False):
+            found.add_metric([str(quantile)], value)
+        return found
+
+    def _pools(self) -> GaugeMetricFamily:
+        found = GaugeMetricFamily(
+            "gpu_portal_pool_units",
+            "Units of a pool: total, held by allocations and queued Jobs, unmanaged, or blocked by their node.",
+            labels=["pool", "state"],
+        )
+        capacity = fleet(FLEET_MAX_AGE_S)
+        for one in pool_use.of_fleet(capacity, Availability(fleet=capacity).usage):
+            for state in ("total", "held", "unmanaged", "blocked"):
+                found.add_metric([one.pool.key, state], float(getattr(one, state)))
+        return found
+
+
+class CostMetrics(Collector):
+    """Metrics of this month's use and cost; two queries per scrape. What has no price has no cost."""
+
+    def collect(self) -> Iterator[Metric]:
+        hours = GaugeMetricFamily("gpu_portal_month_gpu_hours", "GPU-hours of this month (UTC).", labels=["team"])
+        cost = GaugeMetricFamily("gpu_portal_month_cost", "Their cost.", labels=["team", "currency"])
+        now, currency = clock.now(), selectors.currency()
+        month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        for one in ledger.sums([month, max(now, month + timedelta(seconds=1))], ["team"], {}, now):
+            hours.add_metric(list(one.names), float(one.usage.gpu_hours))
+            cost.add_metric([*one.names, currency], float(one.usage.priced_cost))
+        yield from (hours, cost)
 
 
 class BalanceMetrics(Collector):
@@ -129,3 +203,6 @@ class StoreMetrics(Collector):
             "What all projects may store in etcd together: numbers of objects times sizes.",
             kib * 1024,
         )
+
+
+COLLECTORS = (LeaseMetrics, UseMetrics, CostMetrics, BalanceMetrics, StoreMetrics, MirrorMetrics)

@@ -17,8 +17,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from allocations import metrics as allocation_metrics
 from allocations.domain.etcd_usage import Level, Store
-from allocations.metrics import BalanceMetrics, LeaseMetrics, MirrorMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
 from portal.clusters import registry
 from portal.core import clock, heartbeat
@@ -82,21 +82,23 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not _sent_metrics_token(request):
         return _metrics_refused(address_limits.count_wrong_token(request))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Gauges())
-    registry.register(LeaseMetrics())
-    registry.register(BalanceMetrics())
-    registry.register(StoreMetrics())
-    registry.register(MirrorMetrics())
+    for collector in (Gauges, *allocation_metrics.COLLECTORS):
+        registry.register(collector())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
 def database_checks() -> dict[str, str]:
     try:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        missing = missing_migrations()
     except DatabaseError:
         return {"database": "does not answer"}
-    return {"database": OK, "migrations": f"{len(missing)} are not applied" if missing else OK}
+    return {"database": OK, "migrations": f"{missing} are not applied" if missing else OK}
+
+
+def missing_migrations() -> int:
+    """Return how many migrations of this release are not applied. Raises DatabaseError."""
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def working_checks() -> dict[str, str]:
@@ -143,9 +145,9 @@ def _silence(age_s: float | None) -> str:
 class WorkQueue:
     """How many targets are due, and how many failed last; ``lag_s`` is how long the longest due one waits."""
 
-    due: int
-    failing: int
-    lag_s: float
+    due: int = 0
+    failing: int = 0
+    lag_s: float = 0.0
 
 
 def work_queue() -> WorkQueue:

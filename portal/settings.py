@@ -99,6 +99,7 @@ INSTALLED_APPS = [
     "quotas.metering",
     "quotas.costs",
     "allocations",
+    "portal.operations",
     "frontend",
     *(["demo"] if GPU_PORTAL_LOCAL else []),
 ]
@@ -171,6 +172,8 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 # How many proxies stand before the portal, each of which sets X-Forwarded-Proto and appends to X-Forwarded-For. With 0
 # neither header is believed.
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0)
+# How long a web process that is told to stop answers what still arrives, since load balancers learn of it late.
+DRAIN_S = env.integer("DRAIN_S", 0 if GPU_PORTAL_LOCAL else 5)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 FORCE_SCRIPT_NAME = ""  # the portal is at the root of its host, whatever a header SCRIPT_NAME says
 SECURE_REFERRER_POLICY = "same-origin"

@@ -392,6 +392,8 @@ READ_BY_NOBODY: Mapping[str, str] = {
     "portal.api.http.edits": "an answer of the portal's own",
     "portal.api.schemas.operation_schema": "routes",
     "portal.core.heartbeat": "rows of the portal's own",
+    "portal.server.__main__": "a setting",
+    "portal.operations.backup": "a manifest of the portal's own",
     "portal.core.query_templates": "statements of the portal's own",
     "portal.database": "a setting",
     "portal.core.quotation": "text of bounded fields, to write it",

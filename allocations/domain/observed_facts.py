@@ -214,6 +214,8 @@ class WorkloadFacts(TypedDict):
 
 class CohortFacts(TypedDict):
     spec: Mapping[str, Any]
+    overridden: NotRequired[bool]
+    """Whether Kueue counts another quota than the spec's (Dynamic Quota Orchestration, from Kueue 0.20)."""
 
 
 class ClusterQueueFacts(CohortFacts):

@@ -59,6 +59,7 @@ QUEUED = {
         "The project's queue is missing; it is being created again.",
         "Wait a minute; if the message stays, tell an operator.",
     ),
+    "OnHold": Cause("Kueue holds it back until an operator lets it go.", OPERATOR),
     "Deactivated": Cause(
         "Its lease was deactivated in Kueue; an operator has to look at it.",
         "Submit it again; if that does not help, tell an operator.",
@@ -185,6 +186,19 @@ PREEMPTED_FOR = (
 )
 IN_UNITS = ("WaitingForQuota", "ExceedsMaxQuota")
 """Reasons whose message from Kueue counts in units of its quotas, of which a GPU can have seven or eight."""
+GENERIC = ("Pending", "Inadmissible")
+"""What Kueue writes for every cause without its gate UnadmittedWorkloadsObservability; its message tells which."""
+BY_MESSAGE = (
+    ("insufficient unused quota", "WaitingForQuota"),
+    ("maximum capacity", "ExceedsMaxQuota"),
+    ("untolerated taint", "NoMatchingFlavor"),
+    ("doesn't match node affinity", "NoMatchingFlavor"),
+    ("unavailable in ClusterQueue", "NoMatchingFlavor"),
+    ("topology", "TopologyPlacementFailed"),
+    ("is inactive", "Suspended"),
+    ("is stopped", "Suspended"),
+    ("doesn't exist", "Misconfigured"),
+)
 _NEEDED = re.compile(r"insufficient unused quota for (?P<resource>\S+) in flavor \S+, (?P<amount>\d+) more needed")
 _SUFFIX = re.compile(r"(?P<base>\w+?)DueTo(?P<suffix>\w+)")
 
@@ -270,6 +284,8 @@ def queued(reason: str, detail: str = "", *, inactive: str = "", missing: str = 
     ``missing`` is what must be free for it, such as ``1 more GPU``.
     """
     base, suffix = _split(reason or "submitted")
+    if base in GENERIC:
+        base = next((detailed for words, detailed in BY_MESSAGE if words in detail), base)
     if base == "PendingEvaluation" and detail.startswith("Bypassed"):
         base = "Bypassed"
     cause = next((one for words, one in SPECIFIC.get(base, ()) if words in detail), QUEUED.get(base, Cause("")))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from allocations.domain.observed_facts import cluster_queue_facts
+from allocations.domain.observed_facts import ClusterQueueFacts, cluster_queue_facts
 from allocations.models import MirrorObject
 from portal.clusters.models import Cluster
 from portal.core.reading import Batch, Rows
@@ -63,9 +63,20 @@ def _compared(cluster: str) -> Iterator[KueueObject]:
             cluster,
             kind,
             name,
-            f"Kueue admits nothing: {facts['inactive']}" if facts.get("inactive") else "",
+            _problem(facts),
             facts.get("pending"),
             facts.get("reserving"),
             facts.get("admitted"),
             found,
         )
+
+
+def _problem(facts: ClusterQueueFacts) -> str:
+    if inactive := facts.get("inactive"):
+        return f"Kueue admits nothing: {inactive}"
+    if facts.get("overridden"):
+        return (
+            "Kueue counts status.effectiveQuota instead of the quota that is set here. Turn Dynamic Quota "
+            "Orchestration off for it, or limits, previews and forecasts are wrong."
+        )
+    return ""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import structlog
 from django.db import connection, transaction
 
 from allocations.cluster.errors import StoreRestored
@@ -28,6 +29,8 @@ from portal.core.writing import write_rows
 from portal.workqueue import queue as workqueue
 from portal.workqueue.targets import Target
 from quotas.metering import outages
+
+log = structlog.get_logger(__name__)
 
 BATCH_SIZE = 500
 """Number of objects of a list that are recorded at once."""
@@ -85,6 +88,9 @@ def _finish(state: BatchState, affected: Collection[Target], positions: Sequence
     if affected:
         enqueued, *_ = write_rows([], workqueue.enqueue_statement(*affected), *statements)
         workqueue.wake(enqueued)
+        for one in enqueued:
+            if one.request_id:
+                log.info("watch.enqueued", target=one.target, request_id=one.request_id)
     elif statements:
         write_rows([], *statements)
 

@@ -17,6 +17,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = datetime.timedelta(days=3650)
 SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1")
+LOOPBACK = ("localhost", "127.0.0.1")
+WEBHOOK_USER = "system:serviceaccount:gpu-portal:webhook"
 KUEUE_USER = "system:serviceaccount:kueue-system:kueue-controller-manager"
 
 
@@ -34,8 +36,8 @@ class Leaf:
 AUTHORITIES = ("ca", "etcd-ca", "front-proxy-ca")
 LEAVES = (
     Leaf("apiserver", "ca", "kube-apiserver", names=SERVER_NAMES),
-    Leaf("components", "ca", "control-plane", names=("localhost", "127.0.0.1")),
-    Leaf("etcd", "etcd-ca", "etcd", names=("localhost", "127.0.0.1")),
+    Leaf("components", "ca", "control-plane", names=LOOPBACK),
+    Leaf("etcd", "etcd-ca", "etcd", names=LOOPBACK),
     Leaf("etcd-client", "etcd-ca", "kube-apiserver"),
     Leaf("front-proxy-client", "front-proxy-ca", "front-proxy-client"),
     Leaf("admin", "ca", "local-admin", ("system:masters",)),
@@ -43,6 +45,8 @@ LEAVES = (
     Leaf("scheduler", "ca", "system:kube-scheduler"),
     # The user and groups of Kueue's pod, so that Kueue's own roles define its permissions here.
     Leaf("kueue", "ca", KUEUE_USER, ("system:serviceaccounts", "system:serviceaccounts:kueue-system")),
+    # The user and groups of the webhook's pod, and what it serves with.
+    Leaf("webhook", "ca", WEBHOOK_USER, ("system:serviceaccounts", "system:serviceaccounts:gpu-portal"), LOOPBACK),
     # The identity of every kubelet and driver of the simulated nodes.
     Leaf("hardware", "ca", "simulated-hardware", ("system:masters",)),
 )
@@ -52,9 +56,9 @@ def ensure_certificates(folder: Path) -> None:
     """Write `<name>.crt` and `<name>.key` for each authority and leaf, and `service-account.key|.pub`, if they are
     missing.
 
-    The file `complete` is written last: a folder without it is deleted and written again.
+    The file `complete` is written last: a folder without it, or without a leaf of this release, is written again.
     """
-    if (folder / "complete").exists():
+    if (folder / "complete").exists() and all((folder / f"{leaf.file}.crt").exists() for leaf in LEAVES):
         return
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)

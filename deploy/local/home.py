@@ -29,6 +29,7 @@ PORTS = (
     "kueue-webhook",
     "kueue-visibility",
     "kwok",
+    "webhook",
     "postgres",
     "redis",
     "web",

@@ -8,7 +8,7 @@ import yaml
 
 from deploy.local.home import Home
 
-IDENTITIES = ("controller-manager", "scheduler", "kueue", "hardware")
+IDENTITIES = ("controller-manager", "scheduler", "kueue", "webhook", "hardware")
 
 
 def write_kubeconfigs(home: Home) -> None:

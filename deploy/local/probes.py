@@ -48,6 +48,10 @@ def kwok(home: Home) -> bool:
     return _http(home, "kwok", "/healthz")
 
 
+def webhook(home: Home) -> bool:
+    return _https(home, "webhook", "/readyz", trust=home.certs / "ca.crt")
+
+
 def web(home: Home) -> bool:
     return _http(home, "web", "/readyz")
 

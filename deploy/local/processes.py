@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from deploy.local import control_plane, kueue, probes, stores
+from deploy.local import control_plane, kueue, probes, stores, webhook
 from deploy.local.home import REPOSITORY, Home
 from deploy.local.kubeconfigs import component_kubeconfig
 from deploy.local.probes import Probe
@@ -50,6 +50,11 @@ def cluster(home: Home) -> tuple[Row, ...]:
     publisher = ("deploy.local.fleet", f"--kubeconfig={hardware}")
     kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
     extra_nodes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
+    mutation = (
+        (Row("webhook", webhook.command(home, home.ports["webhook"], home.certs / "webhook"),
+            probes.webhook, ("cluster-objects",), stop=1, env=GO),)
+        if webhook.is_needed() else ()
+    )  # fmt: skip
     return (
         Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd", env=GO),
         Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2, env=GO),
@@ -65,6 +70,7 @@ def cluster(home: Home) -> tuple[Row, ...]:
         Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
         Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
             env={**GO, "KWOK_WORKDIR": str(home.root / "kwok")}),
+        *mutation,
         *extra_nodes,
         Row("hardware", _python(*publisher), probes.log_says("hardware", "published"),
             ("kwok", "cluster-objects", *(row.name for row in extra_nodes)), stop=1),

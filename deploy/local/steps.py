@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from deploy.local import kueue, stores
+from deploy.local import kueue, stores, webhook
 from deploy.local.build import KUEUE_MANIFESTS, build
 from deploy.local.errors import LocalError
 from deploy.local.home import REPOSITORY, Home, open_home
@@ -51,8 +51,15 @@ def kueue_visibility(home: Home) -> None:
 
 
 def cluster_objects(home: Home) -> None:
-    """Apply what an administrator applies for the portal (deploy/cluster), and NVIDIA's DeviceClasses."""
-    apply_folder(home, CLUSTER)
+    """Apply what an administrator applies for the portal (deploy/cluster, or deploy/cluster/webhook where that is
+    needed), and NVIDIA's DeviceClasses.
+    """
+    if webhook.is_needed():
+        rendered = kubectl(home, "kustomize", str(webhook.MANIFESTS))
+        authority = (home.certs / "ca.crt").read_bytes()
+        apply_objects(home, webhook.manifests(rendered, home.ports["webhook"], authority))
+    else:
+        apply_folder(home, CLUSTER)
     apply_folder(home, CLASSES)
     wait_established(home)
 

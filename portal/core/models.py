@@ -32,6 +32,9 @@ class WorkItem(models.Model):
     marks = models.PositiveBigIntegerField(default=1, help_text="How often it was enqueued.")
     attempts = models.PositiveIntegerField(default=0, help_text="Failures in a row.")
     error = models.TextField(blank=True, default="")
+    request_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of the last request that enqueued it."
+    )
     updated_at = models.DateTimeField()
 
     class Meta:

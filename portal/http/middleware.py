@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import time
 from collections.abc import Callable
 
 import structlog
@@ -12,15 +13,20 @@ from portal.audit import context
 from portal.core.errors import Busy, LengthRequired, Malformed, Problem, TooLarge
 from portal.http import client_address, content_type
 
+log = structlog.get_logger(__name__)
+
 GetResponse = Callable[[HttpRequest], HttpResponse]
 SIGN_IN = ("/login", "/admin/login/")
 SIGN_IN_LIMIT_BYTES = 8 * 1024
 """A name, a password, and where to go next."""
+PROBES = ("/livez", "/readyz", "/metrics")
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def request_id(get_response: GetResponse) -> GetResponse:
-    """Give the request an id (or keep a valid `X-Request-ID`), and add it to log lines and the answer."""
+    """Give the request an id (or keep a valid `X-Request-ID`), and add it to log lines and the answer. Log each request
+    but those of probes.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
@@ -28,8 +34,12 @@ def request_id(get_response: GetResponse) -> GetResponse:
         request.META["REQUEST_ID"] = id_
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=id_)
+        began = time.monotonic()
         response = get_response(request)
         response["X-Request-ID"] = id_
+        if request.path not in PROBES:
+            ms = round(1000 * (time.monotonic() - began))
+            log.info("request", method=request.method, path=request.path, status=response.status_code, ms=ms)
         return response
 
     return middleware

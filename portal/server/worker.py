@@ -5,6 +5,7 @@ threads keep everybody out by sending or taking nothing. With waitress a thread 
 and leaves its answer behind. Here it also gets deadlines: waitress alone waits as long as a byte comes now and then.
 """
 
+import select
 import time
 from typing import Any
 
@@ -36,11 +37,13 @@ PIPELINED = 3
 `LEFT_BYTES`, or a client that takes none of them would keep a thread.
 """
 LOOK_S = 1
+LAST_S = 0.2
+"""For the requests of connections that were accepted last to arrive."""
 
 
 def adjustments(**options: Any) -> Adjustments:
-    """Return waitress' settings."""
-    return Adjustments(
+    """Return waitress' settings, and whether each answer is to end its connection (`ends_connections`)."""
+    found = Adjustments(
         cleanup_interval=LOOK_S,
         clear_untrusted_proxy_headers=False,  # `TRUSTED_PROXIES` decides what counts
         ident=None,
@@ -49,6 +52,8 @@ def adjustments(**options: Any) -> Adjustments:
         outbuf_high_watermark=LEFT_BYTES,
         **options,
     )
+    found.ends_connections = False
+    return found
 
 
 class Parser(HTTPRequestParser):
@@ -61,6 +66,8 @@ class Parser(HTTPRequestParser):
         if header_plus.find(b"\r\n") > LINE_BYTES:
             raise ParsingError(f"The request line is longer than {LINE_BYTES} bytes")
         super().parse_header(header_plus)
+        if self.adj.ends_connections:
+            self.headers["CONNECTION"] = "close"  # as if it had been sent
         if self.chunked and "CONTENT_LENGTH" in self.headers:
             raise ParsingError("Content-Length beside Transfer-Encoding")
 
@@ -100,8 +107,15 @@ class Server(TcpWSGIServer):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered."""
-        return any(channel.requests or channel.total_outbufs_len for channel in self.active_channels.values())
+        """Whether a request is being received or answered."""
+        channels = self.active_channels.values()
+        return any(each.request or each.requests or each.total_outbufs_len for each in channels)
+
+    def take_last(self) -> None:
+        """Accept the connections that wait, and listen no more: then others are refused, and go to another process."""
+        while select.select([self.socket], [], [], 0)[0]:
+            self.handle_accept()
+        wasyncore.dispatcher.close(self)  # its own `close` would end its connections too
 
     def maintenance(self, now: float) -> None:
         """Close the connections whose time is over, and of too many those that nothing was heard of for longest."""
@@ -115,7 +129,11 @@ class Server(TcpWSGIServer):
 
 
 class Worker(GunicornWorker):
-    """Serves gunicorn's listening sockets until it is told to stop; then it finishes the requests that have begun."""
+    """Serves gunicorn's listening sockets until it is told to stop, and then loses no request.
+
+    For `DRAIN_S` it answers what still arrives, since load balancers learn late that it stops; each answer ends its
+    connection. Then it takes no more connections, and finishes the requests that have begun.
+    """
 
     @classmethod
     def check_config(cls, cfg: Any, _log: Any) -> None:
@@ -129,12 +147,22 @@ class Worker(GunicornWorker):
         servers = [self._server(listener.sock, connections, threads) for listener in self.sockets]
         while self.alive:
             self._look(connections)
-        for server in servers:
-            server.accepting = False
-        deadline = time.monotonic() + self.cfg.graceful_timeout
-        while any(server.is_busy for server in servers) and time.monotonic() < deadline:
-            self._look(connections)
+        self._drain(servers, connections)
         threads.shutdown()
+
+    def _drain(self, servers: list[Server], connections: dict[int, Any]) -> None:
+        began = time.monotonic()
+        for server in servers:
+            server.adj.ends_connections = True
+        while time.monotonic() < began + settings.DRAIN_S:
+            self._look(connections)
+        for server in servers:
+            server.take_last()
+        received_until = time.monotonic() + LAST_S
+        while time.monotonic() < began + self.cfg.graceful_timeout:
+            if time.monotonic() > received_until and not any(server.is_busy for server in servers):
+                return
+            self._look(connections, LAST_S)
 
     def _server(self, sock: Any, connections: dict[int, Any], threads: ThreadedTaskDispatcher) -> Server:
         chosen = adjustments(
@@ -145,6 +173,6 @@ class Worker(GunicornWorker):
             self.wsgi, connections, _sock=sock, dispatcher=threads, adj=chosen, sockinfo=info, bind_socket=False
         )
 
-    def _look(self, connections: dict[int, Any]) -> None:
+    def _look(self, connections: dict[int, Any], timeout_s: float = LOOK_S) -> None:
         self.notify()
-        wasyncore.loop(timeout=LOOK_S, use_poll=True, map=connections, count=1)
+        wasyncore.loop(timeout=timeout_s, use_poll=True, map=connections, count=1)

@@ -103,7 +103,9 @@ class User(AbstractUser):
     """
 
     platform_role = models.CharField(max_length=10, choices=PlatformRole, blank=True, default="")
-    columns = models.JSONField(default=dict, blank=True, editable=False, help_text="chosen columns, by list")
+    columns = models.JSONField(
+        default=dict, db_default={}, blank=True, editable=False, help_text="chosen columns, by list"
+    )
     groups = None  # type: ignore[assignment]  # how Django takes an inherited field away
     user_permissions = None  # type: ignore[assignment]
     objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]

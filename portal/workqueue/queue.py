@@ -18,6 +18,7 @@ All times are PostgreSQL's, so a machine with a wrong clock does not delay or re
 """
 
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -60,21 +61,22 @@ CLOCK_TOLERANCE = timedelta(seconds=1)
 """A clock ahead of the database by less than this is not corrected: the reply may have taken that long."""
 # The statement's time: database_now() stands still in a transaction, and for clock_timestamp() no index is used.
 ENQUEUE = """
-    INSERT INTO core_due AS item (target, due_at, marks, attempts, error, updated_at)
-    SELECT target, coalesce(clock.at, clock.now), 1, 0, '', clock.now
+    INSERT INTO core_due AS item (target, due_at, marks, attempts, error, request_id, updated_at)
+    SELECT target, coalesce(clock.at, clock.now), 1, 0, '', %s, clock.now
     FROM unnest(%s::text[]) AS target,
         (SELECT %s::timestamptz AS at, coalesce(%s::timestamptz, statement_timestamp()) AS now) AS clock
     ON CONFLICT (target) DO UPDATE
-    SET due_at = least(item.due_at, excluded.due_at), marks = item.marks + 1, updated_at = excluded.updated_at
+    SET due_at = least(item.due_at, excluded.due_at), marks = item.marks + 1, updated_at = excluded.updated_at,
+        request_id = coalesce(nullif(excluded.request_id, ''), item.request_id)
     RETURNING target, coalesce(%s::timestamptz <= updated_at, true)
-        AND coalesce(leased_until <= updated_at, true) AS is_idle
+        AND coalesce(leased_until <= updated_at, true) AS is_idle, request_id
 """
 LEASE = """
     UPDATE core_due SET leased_until = clock.now + make_interval(secs => %(lease_s)s), updated_at = clock.now
     FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     WHERE target = %(target)s AND due_at <= clock.now AND (leased_until IS NULL OR leased_until <= clock.now)
     RETURNING marks, attempts, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp()),
-        pg_try_advisory_lock(%(lock)s)
+        pg_try_advisory_lock(%(lock)s), request_id
 """
 REMOVE = """
     DELETE FROM core_due WHERE target = %(target)s AND leased_until = %(until)s AND marks = %(marks)s
@@ -90,7 +92,7 @@ FINISH = """
     FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     WHERE target = %(target)s AND leased_until = %(until)s
     RETURNING marks, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp()),
-        CASE WHEN leased_until IS NULL THEN pg_advisory_unlock(%(lock)s) END
+        CASE WHEN leased_until IS NULL THEN pg_advisory_unlock(%(lock)s) END, request_id
 """
 
 
@@ -106,6 +108,7 @@ class LeasedItem:
     """What to add to this machine's clock to get the database's."""
     lock: int | None = None
     """The number of the advisory lock that the lease took; None if it asked for none, or if another session has it."""
+    request_id: str = ""
 
 
 def enqueue(*targets: Target, at: datetime | None = None) -> None:
@@ -125,12 +128,14 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
 def enqueue_statement(*targets: Target, at: datetime | None = None) -> WriteStatement:
     """Return the statement of `enqueue`, for callers that write other rows with it and give `wake` what it returns."""
     # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
-    return WriteStatement(ENQUEUE, [sorted(set(targets)), at, clock.frozen_at(), at], ("target", "is_idle"))
+    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
+    parameters = [request_id, sorted(set(targets)), at, clock.frozen_at(), at]
+    return WriteStatement(ENQUEUE, parameters, ("target", "is_idle", "request_id"))
 
 
 def wake(enqueued: Sequence[Sequence[Any]]) -> None:
     """Send wake-ups after the commit for the targets that are due and that no worker has."""
-    idle = sorted(target for target, is_idle in enqueued if is_idle)
+    idle = sorted(target for target, is_idle, _ in enqueued if is_idle)
     if idle:
         priority = wakeups.LAST if len(enqueued) >= MANY else wakeups.FIRST
         transaction.on_commit(lambda: wakeups.send(idle, priority), robust=True)
@@ -146,8 +151,9 @@ def lease(target: str, lock: int | None = None) -> LeasedItem | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    marks, attempts, until, now, has_lock = row
-    return LeasedItem(target, marks, attempts, until, _correction(now - clock.now()), lock if has_lock else None)
+    marks, attempts, until, now, has_lock, request_id = row
+    correction, held = _correction(now - clock.now()), lock if has_lock else None
+    return LeasedItem(target, marks, attempts, until, correction, held, request_id)
 
 
 def _correction(difference: timedelta) -> timedelta:
@@ -180,10 +186,10 @@ def _finish(item: LeasedItem, next_at: datetime | None, *, lease_s: int | None) 
     if row is None:
         _unlock(item)
         return None
-    marks, until, now, _ = row
+    marks, until, now, _, request_id = row
     if marks == item.marks:
         return None
-    return LeasedItem(item.target, marks, 0, until, _correction(now - clock.now()), item.lock)
+    return LeasedItem(item.target, marks, 0, until, _correction(now - clock.now()), item.lock, request_id)
 
 
 def _unlock(item: LeasedItem) -> None:
@@ -260,7 +266,22 @@ def _session_ends_with_an_error() -> Iterator[None]:
 
 
 def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None], *, lease_s: int | None) -> LeasedItem | None:
-    """Reconcile once; return None, or what `_finish` returns if the target is due again at once."""
+    """Reconcile once; return None, or what `_finish` returns if the target is due again at once.
+
+    Log lines have the id of the last request that enqueued the target, and what `reconcile` enqueues has it too.
+    """
+    began = time.monotonic()
+    known = {"request_id": item.request_id} if item.request_id else {}
+    with structlog.contextvars.bound_contextvars(**known):
+        again = _reconciled(item, reconcile, lease_s=lease_s)
+        if known:
+            log.info("workqueue.reconciled", ms=round(1000 * (time.monotonic() - began)))
+    return again
+
+
+def _reconciled(
+    item: LeasedItem, reconcile: Callable[[str], datetime | None], *, lease_s: int | None
+) -> LeasedItem | None:
     try:
         with clock.corrected(item.correction), nullcontext() if item.lock is None else holding(item.lock):
             next_at = reconcile(item.target)

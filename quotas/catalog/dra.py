@@ -77,6 +77,14 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
     problems += _disagreements(node, named)
     gpus = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
+    overlapping = _overlapping(gpus, parts)
+    if overlapping:
+        named, parts = ([one for one in each if one not in overlapping] for each in (named, parts))
+        problems.append(
+            f"{len(overlapping)} MIG devices are published beside their whole GPUs without counters, which the API "
+            "server drops before Kubernetes 1.36; they are not offered, since both would be given out. Turn the DRA "
+            "driver's DynamicMIG off, or upgrade to Kubernetes 1.36"
+        )
     geometry = published.geometry(
         product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else []
     )
@@ -110,6 +118,12 @@ def _reading(
     geometry: Geometry | None = None,
 ) -> Reading:
     return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), geometry)
+
+
+def _overlapping(gpus: Iterable[DeviceFact], parts: Iterable[DeviceFact]) -> list[DeviceFact]:
+    """Return the MIG devices whose GPU is published whole too, with nothing that keeps both from being allocated."""
+    whole = {gpu.attributes.get("uuid") for gpu in gpus}
+    return [part for part in parts if not part.counters and part.attributes.get("parentUUID") in whole]
 
 
 def _disagreements(node: NodeFact, devices: Iterable[DeviceFact]) -> Iterator[str]:

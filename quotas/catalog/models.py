@@ -281,7 +281,7 @@ class Preset(models.Model):
         editable=False,
         related_name="presets",
     )
-    query = models.TextField(blank=True, editable=False)
+    query = models.TextField(blank=True, editable=False, default="", db_default="")
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="presets")
     count = models.PositiveIntegerField(default=1, validators=[MinValueValidator(1)])
     hours = models.DecimalField(

@@ -73,6 +73,16 @@ def test_a_list_is_sorted_and_two_allocations_released_without_scripts(open_page
     assert Allocation.objects.filter(desired="released").count() == 2
 
 
+def test_all_that_is_shown_is_chosen_by_one_box(open_page, many):
+    page = operator(open_page, viewport=DESK)
+    page.goto("/allocations")
+    rows = page.locator("#allocations tbody input")
+    page.get_by_label("Choose all shown").check()
+    assert all(rows.nth(number).is_checked() for number in range(rows.count()))
+    page.get_by_role("button", name="Release chosen").click()
+    expect(page.get_by_role("heading", name=f"Release {ROWS} allocations?")).to_be_visible()
+
+
 def test_a_filter_applies_on_change_and_is_in_the_address(open_page, many):
     page = operator(open_page, viewport=DESK)
     page.goto("/allocations")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from deploy.local.control_plane import serves
 from portal.tenants.models import Project, Team, User
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
@@ -33,8 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests on a fleet with a node of every kind last."""
+    """Run the tests on a fleet with a node of every kind last, and then those that look at what all others did; skip
+    those of later versions of Kubernetes.
+    """
+    for item in items:
+        if (mark := item.get_closest_marker("since")) and not serves(mark.args[0]):
+            item.add_marker(pytest.mark.skip(reason=f"Kubernetes {mark.args[0]} brings what it needs"))
     items.sort(key=lambda item: "every_kind" in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.requests import services
+from deploy.local.control_plane import device_taint_rules
 from portal.core import clock
 from portal.tenants.models import Project, User
 from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
@@ -139,7 +140,7 @@ def taint_h100(admin: ApiClient, effect: str) -> None:
     """Create or delete an administrator's rule that taints all devices of the h100 pools."""
     for node in ("h100-0", "h100-1"):
         rule = {
-            "apiVersion": "resource.k8s.io/v1beta2",
+            "apiVersion": device_taint_rules(),
             "kind": "DeviceTaintRule",
             "metadata": {"name": f"test-{node}"},
             "spec": {

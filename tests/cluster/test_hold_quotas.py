@@ -15,6 +15,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.reconcile.engine.apply import apply
 from allocations.requests import services
+from deploy.local.control_plane import device_taint_rules
 from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants.models import Project, User
@@ -108,6 +109,7 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
     assert open_counts(project) == [1]
 
 
+@pytest.mark.since("1.36")
 def test_more_pods_than_go_with_a_slice_are_refused(
     project: Project, member: User, tenant: Person, admin: ApiClient
 ) -> None:
@@ -163,7 +165,7 @@ def one_gpu_of_the_only_node(admin: ApiClient) -> Any:
     since a later request would be refused at once.
     """
     rule = {
-        "apiVersion": "resource.k8s.io/v1beta2",
+        "apiVersion": device_taint_rules(),
         "kind": "DeviceTaintRule",
         "metadata": {"name": "test-one-card"},
         "spec": {
@@ -181,6 +183,7 @@ def one_gpu_of_the_only_node(admin: ApiClient) -> Any:
     admin.delete("devicetaintrule", "test-one-card")
 
 
+@pytest.mark.since("1.36")
 def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
     project: Project, member: User, tenant: Person, admin: ApiClient, one_gpu_of_the_only_node: Any
 ) -> None:

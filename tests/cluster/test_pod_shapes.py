@@ -15,14 +15,12 @@ import pytest
 from deploy.local.runner import Local
 from tests.support import sizes
 from tests.support.cluster.api_client import Object
-from tests.support.cluster.guarded import Guarded, container, guarded, pod
+from tests.support.cluster.guarded import Guarded, guarded, pod
+from tests.support.cluster.pod_shapes import CPU, GIB, GPU, L40S, shape
 
 pytestmark = pytest.mark.cluster
-GPU, HELD, PER_NODE = "nvidia.com/gpu", 3, 4
-CPU, GIB = 10, 10
-"""CPU and GiB of memory that go with each GPU."""
+HELD, PER_NODE = 3, 4
 SHARE = {"cpu": str(CPU), "memory": f"{GIB}Gi"}
-L40S = {"nvidia.com/gpu.product": "NVIDIA-L40S"}
 SHAPES = sizes.size(100, 2000)
 REFUSES = "ValidatingAdmissionPolicy"
 
@@ -41,37 +39,6 @@ def held(local: Local) -> Iterator[Guarded]:
             }
         )
         yield place
-
-
-def shape(rng: Random) -> dict[str, Any]:
-    """Return containers and init containers of a pod, sidecars among them in any order, and resources of the whole."""
-    inits = [_container(rng, f"init-{n}") for n in range(rng.choice([0, 0, 1, 2, 3]))]
-    for one in inits:
-        if rng.random() < 0.5:
-            one["restartPolicy"] = "Always"
-    spec: dict[str, Any] = {"containers": [_container(rng, f"main-{n}") for n in range(rng.choice([1, 1, 2, 3]))]}
-    if inits:
-        spec["initContainers"] = inits
-    if rng.random() < 0.2:
-        kinds = rng.choice([("requests",), ("limits",), ("requests", "limits")])
-        spec["resources"] = {
-            kind: {**_drawn(rng, "cpu", (10, 20, 30)), **_drawn(rng, "memory", (10, 20, 30))} for kind in kinds
-        }
-    return spec
-
-
-def _container(rng: Random, name: str) -> Object:
-    requests = {**_drawn(rng, "cpu", (0, 1, 5, 10, 20)), **_drawn(rng, "memory", (1, 2, 5, 10))}
-    limits = {**_drawn(rng, "cpu", (20, 40), 0.2), **_drawn(rng, "memory", (0, 5, 10, 10, 15), 0.4)}
-    gpus = {GPU: str(rng.choice([0, 1, 1, 1, 2, 3]))} if rng.random() < 0.5 else {}
-    resources = {"requests": {**requests, **gpus}, "limits": {**limits, **gpus}}
-    return container(name, {kind: amounts for kind, amounts in resources.items() if amounts})
-
-
-def _drawn(rng: Random, resource: str, amounts: tuple[int, ...], probability: float = 0.6) -> dict[str, str]:
-    if rng.random() >= probability:
-        return {}
-    return {resource: f"{rng.choice(amounts)}{'Gi' if resource == 'memory' else ''}"}
 
 
 def _resources(spec: Mapping[str, Any]) -> list[Object]:

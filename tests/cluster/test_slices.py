@@ -30,7 +30,7 @@ from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.since("1.36")]
 
 
 def devices(row: Allocation) -> tuple[HeldDevice, ...]:

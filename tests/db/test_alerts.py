@@ -1,5 +1,6 @@
 """The metrics of leases for Prometheus, and that every alert uses metrics that exist."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,21 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from allocations.cluster import names
+from allocations.domain.phases import Phase
 from allocations.lifecycle.lease_excess import HolderKind
-from allocations.models import LeaseExcess, MirrorObject
+from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
 from allocations.reconcile import etcd_monitor
-from portal.core import clock
+from portal.core import clock, heartbeat
 from quotas.metering import clock_skew
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
+from tests.support.pages import in_phase, requested
 from tests.support.people import person
 from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
-RULES = Path(__file__).parents[2] / "deploy" / "monitoring" / "rules.yaml"
+MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
+RULES = MONITORING / "rules.yaml"
 OURS = re.compile(r"gpu_portal_\w+")
 
 
@@ -82,12 +86,25 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-def test_every_alert_asks_for_metrics_that_the_portal_exports() -> None:
+def panels() -> dict[str, set[str]]:
+    """Return the metrics that each panel of the dashboards, and each of their variables, asks for."""
+    boards = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MONITORING.glob("dashboards/*.json"))]
+    asked = {panel["title"]: str(panel["targets"]) for board in boards for panel in board["panels"]}
+    asked |= {each["name"]: each["query"] for board in boards for each in board["templating"]["list"]}
+    return {name: set(OURS.findall(text)) for name, text in asked.items() if name != "datasource"}
+
+
+def test_every_alert_and_panel_asks_for_metrics_that_the_portal_exports(team, project) -> None:
+    fleet(team)
+    in_phase(requested(person(team), project), Phase.QUEUED)
     etcd_monitor.record(LOCAL, 1)
     clock_skew.record(LOCAL, 0, 0.05)
+    heartbeat.beat("worker")
+    WatchState.objects.create(cluster_id=LOCAL, kind="Workload", synced_at=clock.now())
     used(hour(0), None)
+    Allocation.objects.update(held_at=clock.now())
     exported = {sample.name for sample in samples()}
-    asked = {alert["alert"]: set(OURS.findall(alert["expr"])) for alert in alerts()}
+    asked = {alert["alert"]: set(OURS.findall(alert["expr"])) for alert in alerts()} | panels()
     assert all(asked.values())
     assert {name: metrics - exported for name, metrics in asked.items() if metrics - exported} == {}
 

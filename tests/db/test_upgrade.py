@@ -51,8 +51,8 @@ def an_hour_later(upgraded: None, django_db_blocker: DjangoDbBlocker) -> Iterato
 
 @pytest.fixture
 def api() -> APIClient:
-    client, token = APIClient(), upgrade.RELEASE.read_text(encoding="utf-8").partition("\n")[0].removeprefix("-- ")
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {upgrade.token()}")
     return client
 
 

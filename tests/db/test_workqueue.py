@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import structlog
 from celery import current_app
 from kombu.exceptions import OperationalError
 
@@ -252,3 +253,18 @@ def test_the_sweep_hints_at_what_is_due_longest_first(sent):
     assert workqueue.sweep() == 2
     assert [target for _, target in sent] == ["local/inventory", "local/platform"]
     assert workqueue.lag_s() == 120
+
+
+def test_who_reconciles_a_target_knows_the_last_request_that_enqueued_it_and_passes_it_on():
+    def enqueue_other(_):
+        workqueue.enqueue(targets.inventory(LOCAL))
+
+    for request_id in ("first", "second"):
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.enqueue(targets.platform(LOCAL))  # as the watcher does
+    with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        workqueue.process(targets.platform(LOCAL), enqueue_other)
+    [line] = [line for line in lines if line["event"] == "workqueue.reconciled"]
+    assert (line["target"], line["request_id"]) == (targets.platform(LOCAL), "second")
+    assert WorkItem.objects.get(target=targets.inventory(LOCAL)).request_id == "second"

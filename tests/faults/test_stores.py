@@ -90,7 +90,7 @@ def test_the_database_is_restored_to_one_minute_ago(
     eventually(lambda: len(_active(crowd)) > 1)
     former = _active(crowd)[:2]
     dumped_at = time.time()
-    dump = backup.dump(tmp_path / "portal.dump")
+    dump = backup.dump(tmp_path / "backup")
     taken_at = time.monotonic()
     with under_fault(hidden_s=RESTORED_S, lost_since=dumped_at):
         crowd.release(former)

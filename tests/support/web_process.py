@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from django.db import connection
@@ -17,13 +18,13 @@ COMMAND = ("gunicorn.app.wsgiapp", "portal.wsgi", "--config=python:portal.server
 
 
 @contextmanager
-def web_process(*options: str) -> Iterator[int]:
-    """Run gunicorn with four threads and these options; yield its port."""
+def web_process(*options: str, folder: Path | None = None) -> Iterator[int]:
+    """Run gunicorn with four threads and these options, of the code in a folder if it is another; yield its port."""
     database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}")
     port = free_port()
     command = [sys.executable, "-m", *COMMAND, f"--bind=127.0.0.1:{port}", *options]
     environ = {**os.environ, "DATABASE_URL": urlunsplit(database)}
-    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=environ, cwd=folder, stderr=subprocess.DEVNULL) as process:
         try:
             _until_it_answers(port)
             yield port

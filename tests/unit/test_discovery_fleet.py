@@ -1,5 +1,6 @@
 """The demo's catalog, discovered from what the simulated hardware publishes."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -150,3 +151,17 @@ def test_a_geometry_is_kept_as_json():
     assert published.from_document(published.document(flavor.geometry)) == flavor.geometry
     assert published.document(None) == {}
     assert published.from_document({}) is None
+
+
+def test_mig_devices_whose_counters_the_api_server_dropped_are_not_offered_beside_their_whole_gpus():
+    slices_ = slice_facts(FLEET)
+    without = [replace(one, devices=tuple(replace(each, counters={}) for each in one.devices)) for one in slices_]
+    found = discover(node_facts(FLEET), without)
+    assert {offering.key for offering in found.offerings if offering.flavor == "h100"} == {"h100/whole", "h100/claim"}
+    assert "Turn the DRA driver's DynamicMIG off" in dict(problems(found))["h100-0"]
+
+
+def test_what_the_driver_publishes_before_kubernetes_1_36_is_offered_whole():
+    found = found_on(FLEET.on((1, 35)))
+    assert {offering.key for offering in found.offerings if offering.flavor == "h100"} == {"h100/whole", "h100/claim"}
+    assert "h100-0" not in dict(problems(found))

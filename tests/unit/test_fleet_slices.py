@@ -288,3 +288,14 @@ def test_every_layout_finds_its_place_on_a_card(geometry):
 def test_a_layout_that_no_card_can_have_is_refused():
     with pytest.raises(ValueError, match="A100-80GB cannot be cut into"):
         placed(TABLES["A100-80GB"], {"4g.40gb": 2})
+
+
+def test_before_kubernetes_1_36_cards_are_published_whole_and_unhealthy_ones_not_at_all() -> None:
+    before = FLEET.on((1, 35))
+    h100 = next(kind for kind in before.kinds if kind.name == "h100")
+    taint = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"}
+    [published] = slices.pool(before, h100, "h100-0", {"gpu-3": [taint]}).values()
+    assert "sharedCounters" not in published
+    assert [device["name"] for device in published["devices"]] == [f"gpu-{n}" for n in range(8) if n != 3]
+    assert not any("consumesCounters" in device or "taints" in device for device in published["devices"])
+    assert FLEET.on((1, 36)) == FLEET

@@ -15,6 +15,7 @@ CLUSTER_SCOPED = {
 ALWAYS_REFUSE = {
     *("kept-objects", "holder-pods", "job-selector"),  # what the portal keeps, and its holders
     "refused-kinds",  # all that keeps these kinds from the tenant role
+    "gang-scheduling",  # what would be held uncounted
     *("portal-reach", "portal-namespaces"),  # the portal itself
     *("portal-priority-classes", "portal-priority-levels", "portal-flow-schemas"),
 }

@@ -55,7 +55,17 @@ def test_it_bounds_the_cpu_and_memory_of_all_its_pods_by_what_goes_with_its_slic
 
 def test_where_no_node_tells_what_it_has_it_bounds_no_cpu() -> None:
     unknown = hold_quota.hold(replace(SLOT, node_share=NodeShare(pods=32)), COUNTED)
-    assert set(raw(unknown)["spec"]["hard"]) == {"pods", f"requests.{GPU}", "requests.nvidia.com/gpu.shared"}
+    assert {key for key in raw(unknown)["spec"]["hard"] if not key.startswith("requests.deviceclass")} == {
+        "pods",
+        f"requests.{GPU}",
+        "requests.nvidia.com/gpu.shared",
+    }
+
+
+def test_gpus_asked_for_by_the_name_of_their_device_class_are_in_no_hold() -> None:
+    implicit = {key: amount for key, amount in raw(HOLD)["spec"]["hard"].items() if "deviceclass" in key}
+    classes = ("gpu.nvidia.com", "mig.nvidia.com")
+    assert implicit == {f"requests.deviceclass.resource.kubernetes.io/{name}": "0" for name in classes}
 
 
 def test_it_binds_however_kubernetes_writes_the_amounts() -> None:

@@ -9,7 +9,7 @@ import pytest
 from allocations.cluster import names
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.kinds import KINDS, is_ours, observe
-from allocations.cluster.projectors import devices
+from allocations.cluster.projectors import devices, workloads
 from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.objects import Ref
 from allocations.domain.observed_facts import node_facts
@@ -68,6 +68,29 @@ def test_a_finished_job_takes_nothing_though_its_admission_still_stands() -> Non
 def test_cpu_and_memory_are_not_counted() -> None:
     assignment = {"name": "main", "count": 1, "flavors": {"cpu": "l40s"}, "resourceUsage": {"cpu": "500m"}}
     assert facts(workload(status={"admission": {"podSetAssignments": [assignment]}}))["usage"] == {}
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"labels": {names.MANAGED: "true", "kueue.x-k8s.io/parent-variant": "train-1-lease"}},
+        {
+            "labels": {names.MANAGED: "true"},
+            "ownerReferences": [{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "name": "train-1-lease"}],
+        },
+    ],
+    ids=["by its label", "by its owner"],
+)
+def test_a_variant_of_a_workload_is_not_counted_beside_it(variant: dict[str, Any]) -> None:
+    assert facts(workload(status=admitted(), **variant)) is None
+
+
+@pytest.mark.parametrize("kind", ["ClusterQueue", "Cohort"])
+def test_a_quota_that_kueue_counts_in_place_of_the_spec_is_noticed(kind: str) -> None:
+    project = {"ClusterQueue": workloads.cluster_queue, "Cohort": workloads.cohort}[kind]
+    plain: dict[str, Any] = {"spec": {"resourceGroups": []}, "status": {}}
+    assert "overridden" not in project(plain)
+    assert project({**plain, "status": {"effectiveQuota": [{"name": "l40s"}]}})["overridden"] is True
 
 
 def test_a_workload_of_another_queue_concerns_nobody_here() -> None:
@@ -153,6 +176,11 @@ def gpus(*init: tuple[int, str], main: int = 4) -> Any:
 
     starting = [container(amount, **({"restartPolicy": policy} if policy else {})) for amount, policy in init]
     return gpu_requests({"containers": [container(main)], "initContainers": starting}).get(GPU)
+
+
+def test_a_gpu_asked_for_by_the_name_of_its_device_class_is_a_gpu() -> None:
+    implicit = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+    assert gpu_requests({"containers": [{"resources": {"limits": {implicit: "2", "cpu": "1"}}}]}) == {implicit: 2}
 
 
 def test_a_pod_asks_what_its_containers_take_at_the_most_at_once() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import build, toolchain
+from deploy.local.errors import LocalError
 
 
 @pytest.fixture
@@ -27,6 +28,32 @@ def test_versions_are_those_of_go_mod() -> None:
         "sigs.k8s.io/kwok": "v0.8.0",
     }
     assert {tool.module for tool in build.TOOLS} == set(pinned)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "pinned"), [("1.34", "v1.34.4"), ("1.35", "v1.35.4"), ("1.36", "v1.36.3"), ("1.37", "v1.37.2")]
+)
+def test_a_variable_chooses_kubernetes_and_nothing_else(
+    chosen: str, pinned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_default = build.versions()
+    monkeypatch.setenv("KUBERNETES", chosen)
+    assert build.versions() == {**of_default, "k8s.io/kubernetes": pinned}
+    assert build.stamps(build.versions())["k8s.io/component-base/version.gitVersion"] == pinned
+
+
+def test_versions_have_builds_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = set()
+    for version in build.kubernetes_versions():
+        monkeypatch.setenv("KUBERNETES", version)
+        digests.add(build.digest("/usr/bin/true"))
+    assert len(digests) == 4
+
+
+def test_an_unknown_version_is_refused_with_those_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES", "1.33")
+    with pytest.raises(LocalError, match=r"These can: 1\.34, 1\.35, 1\.36, 1\.37\."):
+        build.versions()
 
 
 def test_stamps_carry_the_versions_that_kueue_reads() -> None:

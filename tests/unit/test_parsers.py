@@ -66,8 +66,8 @@ def test_every_header_that_is_read_is_in_the_table():
     }
     named = {name.lower() for each in PARSERS for name in re.findall(r"`([A-Za-z-]+)`", each.what)}
     assert "if-none-match" in found
-    # those that say how a body is sent, and those that an answer gets
-    assert found - named - {"transfer-encoding", "retry-after", "date"} == set()
+    # those that say how a body is sent and whether another request follows, and those that an answer gets
+    assert found - named - {"transfer-encoding", "connection", "retry-after", "date"} == set()
 
 
 def test_the_page_has_the_table():

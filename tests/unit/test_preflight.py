@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from allocations.cluster.capabilities import features
 from allocations.cluster.preflight.checks import is_ready, run_checks
 from allocations.cluster.preflight.kueue import KUEUE_KINDS
 from allocations.cluster.preflight.types import ClusterFacts, FlowSchema, Guard, ReadError, Requirements, Right, Status
@@ -37,7 +38,9 @@ SERVED = (
     "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
 )
-CRDS = {"gpuprojects.gpu-portal.io": ("v1",)} | {f"{kind}.kueue.x-k8s.io": ("v1beta2",) for kind in KUEUE_KINDS}
+OF_KUEUE = {f"{kind}.kueue.x-k8s.io": ("v1beta1", "v1beta2") for kind in KUEUE_KINDS}
+CRDS = {"gpuprojects.gpu-portal.io": ("v1",)} | OF_KUEUE
+WEBHOOK = {"webhooks": [{"failurePolicy": "Fail"}]}
 TENANTS = FlowSchema("gpu-portal-tenants", "gpu-portal-tenants", 1000, ("system:serviceaccounts:gpu-portal-people",))
 PROJECTS = FlowSchema(
     "gpu-portal-projects",
@@ -46,9 +49,11 @@ PROJECTS = FlowSchema(
     ("system:serviceaccounts:vision", "system:serviceaccounts:idle", "system:serviceaccounts:language"),
 )
 ACCOUNTS = FlowSchema("service-accounts", "workload-low", 9000, ("system:serviceaccounts",))
+NO = ReadError("403 Forbidden: no")
 GOOD = ClusterFacts(
     version="v1.36.3",
     kueue=KUEUE,
+    kueue_pod={"image": "registry.k8s.io/kueue/kueue:v0.19.2", "args": ["--config=/config.yaml"]},
     served=SERVED,
     crds=CRDS,
     guards=(GUARD, BINDING),
@@ -64,7 +69,6 @@ GOOD = ClusterFacts(
     store_bytes=26 * 1024**2,
     stored_kib={"vision": 4096, "idle": 0, "language": 8192},
 )
-NO = ReadError("403 Forbidden: no")
 
 
 def bent(**changes: object) -> dict[str, object]:
@@ -79,10 +83,26 @@ def test_a_good_cluster_has_nothing_but_ok():
 
 
 PROBLEMS = {
-    "old Kubernetes": ({"version": "v1.33.9"}, "Kubernetes", "upgrade to 1.34.2"),
-    "a patch too old": ({"version": "v1.34.1+k3s1"}, "Kubernetes", "upgrade to 1.34.2"),
-    "no DRA": ({"served": SERVED[1:]}, "Dynamic Resource Allocation", "1.34"),
-    "no mutating policies": ({"served": SERVED[:2]}, "mutatingadmissionpolicies", "1.36"),
+    "old Kubernetes": ({"version": "v1.33.9"}, "Kubernetes", "upgrade to 1.35.0"),
+    "Kubernetes that refuses the guards": ({"version": "v1.34.4+k3s1"}, "Kubernetes", "flatten and distinct"),
+    "no DRA": ({"served": SERVED[1:]}, "Dynamic Resource Allocation", "1.35"),
+    "neither mutating policies nor the webhook": ({"served": SERVED[:2]}, "Mutation", "deploy/cluster/webhook"),
+    "a webhook that fails open": (
+        {"served": SERVED[:2], "webhook": {"webhooks": [{"failurePolicy": "Ignore"}]}},
+        "Mutation",
+        "deploy/cluster/webhook",
+    ),
+    "the webhook unread where it is needed": (
+        {"served": SERVED[:2], "webhook": NO},
+        "Mutation",
+        "deploy/cluster/webhook",
+    ),
+    "an older Kueue by its image": ({"kueue_pod": {"image": "kueue:v0.18.4"}}, "Kueue", "upgrade Kueue to 0.19"),
+    "a DRA gate on by a flag": (
+        {"kueue": NO, "kueue_pod": {"args": ["--feature-gates=KueueDRAIntegration=true"]}},
+        "Kueue's DRA gates",
+        "beside its lease",
+    ),
     "no GpuProject": (
         {"crds": {**CRDS, "gpuprojects.gpu-portal.io": ()}},
         "gpuprojects.gpu-portal.io",
@@ -195,6 +215,11 @@ ADVICE = {
         "Priority level of projects' accounts",
     ),
     "no visibility": ({"visibility": "404"}, "Kueue's visibility API"),
+    "a newer Kueue by its image": ({"kueue_pod": {"image": "kueue:v0.20.6@sha256:0123"}}, "Kueue"),
+    "a newer Kueue by its definitions": (
+        {"kueue_pod": None, "crds": {**CRDS, "workloads.kueue.x-k8s.io": ("v1beta2",)}},
+        "Kueue",
+    ),
 }
 
 
@@ -205,6 +230,52 @@ def test_what_stops_nothing_is_advice(changes, check):
     assert (found.check, found.status) == (check, Status.ADVICE)
     assert found.fix
     assert is_ready(findings)
+
+
+def found(check, **changes):
+    (finding,) = [finding for finding in run_checks(replace(GOOD, **changes), EXPECTED) if finding.check == check]
+    return finding
+
+
+def test_a_cluster_without_mutating_policies_is_ready_with_the_webhook():
+    mutating = Guard("MutatingAdmissionPolicy", "gpu-portal-give-slices", rules=5)
+    facts = replace(GOOD, version="v1.35.4", served=SERVED[:2], webhook=WEBHOOK)
+    assert is_ready(run_checks(facts, replace(EXPECTED, guards=(GUARD, BINDING, mutating))))
+    assert not is_ready(run_checks(GOOD, replace(EXPECTED, guards=(GUARD, BINDING, mutating))))
+
+
+def test_a_webhook_beside_the_policies_is_allowed_and_said():
+    assert found("Mutation", webhook=WEBHOOK).found == "by policies, and by webhook, which can be deleted"
+
+
+@pytest.mark.parametrize(
+    ("check", "changes", "expected"),
+    [
+        ("Division of GPUs on demand", {}, "there"),
+        ("Division of GPUs on demand", {"version": "v1.35.4"}, "not there; Kubernetes 1.36 brings it"),
+        ("Division of GPUs on demand", {"version": "v1.35.4", "features": {"DRAPartitionableDevices": True}}, "there"),
+        ("Division of GPUs on demand", {"features": {"DRAPartitionableDevices": False}}, "not there; Kubernetes 1.36"),
+        ("Drain of a device by rule", {}, "not there; Kubernetes 1.37 brings it"),
+        ("Drain of a device by rule", {"served": (*SERVED, "resource.k8s.io/v1/devicetaintrules")}, "there"),
+        ("Gangs of the scheduler", {}, "not served"),
+        (
+            "Gangs of the scheduler",
+            {"served": (*SERVED, "scheduling.k8s.io/v1beta1/podgroups", "scheduling.k8s.io/v1/priorityclasses")},
+            "scheduling.k8s.io/v1beta1/podgroups: refused in projects",
+        ),
+    ],
+)
+def test_what_a_cluster_can_do_is_told_with_what_brings_it(check, changes, expected):
+    assert found(check, **changes).found.startswith(expected)
+
+
+def test_feature_gates_are_read_from_metrics():
+    lines = [
+        b'kubernetes_feature_enabled{name="DRAPartitionableDevices",stage="BETA"} 1',
+        b'kubernetes_feature_enabled{name="DRAExtendedResource",stage="ALPHA"} 0',
+        b"apiserver_storage_size_bytes 26214400",
+    ]
+    assert features(lines) == {"DRAPartitionableDevices": True, "DRAExtendedResource": False}
 
 
 def test_projects_whose_accounts_are_elsewhere_are_named():

@@ -168,3 +168,40 @@ def test_what_is_passed_over_for_another_like_it_is_not_said_to_be_unseen():
     assert "If that one can never start, neither can this." in found.message
     assert "the one with the same GPUs, pods and priority" in found.hint
     assert "whether it can ever start" in found.hint
+
+
+@pytest.mark.parametrize("generic", ["Pending", "Inadmissible"])
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed", "WaitingForQuota"),
+        ("insufficient quota for nvidia.com/gpu in flavor l40s, request > maximum capacity (9 > 8)", "ExceedsMaxQuota"),
+        ("flavor h100 doesn't match node affinity", "NoMatchingFlavor"),
+        ("ClusterQueue team-vision is inactive", "Suspended"),
+        ("LocalQueue gpu doesn't exist", "Misconfigured"),
+    ],
+)
+def test_a_reason_of_the_former_set_is_told_as_that_of_the_new_one(generic: str, message: str, reason: str) -> None:
+    assert reasons.queued(generic, message) == reasons.queued(reason, message)
+
+
+NEW_REASONS = (  # KEP-10852
+    "WaitingForQuota",
+    "ExceedsMaxQuota",
+    "NoMatchingFlavor",
+    "Misconfigured",
+    "Suspended",
+    "AdmissionGated",
+    "WaitingForPodsReady",
+    "WaitingForPreemptedWorkloads",
+    "TopologyPlacementFailed",
+    "OnHold",
+    "Deactivated",
+    "PendingEvaluation",
+)
+
+
+def test_every_reason_of_kep_10852_has_its_sentence_and_an_unknown_one_kueues_own() -> None:
+    assert [reason for reason in NEW_REASONS if reason not in QUEUED] == []
+    assert reasons.queued("SomethingNew", "Kueue says why").message == "Kueue says why"
+    assert reasons.queued("SomethingNew").message == QUEUED["submitted"].sentence

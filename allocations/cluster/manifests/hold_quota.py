@@ -14,6 +14,9 @@ from allocations.cluster import names
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Snapshot
 from allocations.domain.observed_facts import quota_facts
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.nvidia import MIG_CLASS, WHOLE_GPU_CLASS
+
+IMPLICIT_REQUESTS = tuple(f"deviceclass.resource.kubernetes.io/{name}" for name in (WHOLE_GPU_CLASS, MIG_CLASS))
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,11 @@ def build(
 ) -> Manifest:
     """Return the hold quota of a number in a namespace.
 
-    ``resources`` are those of all device plugins; a resource that the hold does not have is limited to zero.
+    ``resources`` are those of all device plugins; a resource that the hold does not have is limited to zero, as are
+    implicit requests of NVIDIA's DeviceClasses: slices by DRA are had by the allocation's claim alone.
     """
     slices_by_allocation = {hold.allocation: dict(hold.slices)} if hold else {}
-    slices = {**dict.fromkeys(resources, 0), **(hold.slices if hold else {})}
+    slices = {**dict.fromkeys((*resources, *IMPLICIT_REQUESTS), 0), **(hold.slices if hold else {})}
     name, share = names.hold_slot(number), hold.node_share if hold else NodeShare()
     hard = {f"requests.{resource}": str(amount) for resource, amount in sorted(slices.items())}
     return {

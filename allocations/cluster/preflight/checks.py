@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator
 
-from allocations.cluster.preflight import access, control_plane, etcd, gpus, guards, kueue
+from allocations.cluster.preflight import access, control_plane, etcd, gpus, guards, kueue, versions
 from allocations.cluster.preflight.types import ClusterFacts, Finding, Requirements, Status
 
 Check = Callable[[ClusterFacts, Requirements], Iterator[Finding]]
@@ -13,7 +13,10 @@ Check = Callable[[ClusterFacts, Requirements], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     control_plane.kubernetes_version,
     control_plane.apis,
+    versions.mutation,
+    versions.features,
     control_plane.definitions,
+    versions.kueue_version,
     kueue.visibility,
     kueue.kueue_configuration,
     guards.guards,

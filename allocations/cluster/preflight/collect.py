@@ -10,13 +10,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import yaml
 
-from allocations.cluster import etcd_size, names
+from allocations.cluster import capabilities, etcd_size, names
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.cluster.etcd_size import database_bytes
 from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
 from allocations.cluster.manifests.project import OBJECT_QUOTA
-from allocations.cluster.preflight.guards import GUARD_KINDS
+from allocations.cluster.preflight.guards import MUTATING, MUTATING_API, VALIDATING
 from allocations.cluster.preflight.kueue import KUEUE_KINDS
 from allocations.cluster.preflight.types import (
     ClusterFacts,
@@ -27,6 +26,7 @@ from allocations.cluster.preflight.types import (
     Requirements,
     Right,
 )
+from allocations.cluster.preflight.versions import WEBHOOK
 from allocations.domain.objects import ObservedObject
 from portal.tenants import object_limits
 from quotas.catalog.quantities import value
@@ -34,8 +34,11 @@ from quotas.catalog.quantities import value
 T = TypeVar("T")
 P = ParamSpec("P")
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 GUARDS_API = "/apis/admissionregistration.k8s.io/v1"
+DIFFERING_GROUPS = ("admissionregistration.k8s.io", "resource.k8s.io", "scheduling.k8s.io")
+"""API groups whose kinds differ between the versions of Kubernetes."""
 PRIORITY_CLASSES = (names.HOLDER_CLASS, names.QUEUED_JOB_CLASS)
 ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
 Raw = dict[str, Any]
@@ -52,14 +55,19 @@ def read_facts(client: Client, rights: Iterable[Right], catalogue: Catalogue, at
         problems = nodes if isinstance(nodes, ReadError) else ReadError(slices)
     else:
         problems, flavors = catalogue(nodes, slices)
+    served = _read(_served, client)
+    metrics = _read(_metrics, client)
     visibility = _read(client.json, "GET", "/apis/visibility.kueue.x-k8s.io/v1beta2")
     return ClusterFacts(
         version=_read(_version, client),
-        served=_read(_served, client),
+        served=served,
+        features={} if isinstance(metrics, ReadError) else capabilities.features(metrics),
         crds={name: _read(_versions, client, name) for name in _definitions()},
         visibility=visibility if isinstance(visibility, ReadError) else "",
         kueue=_read(_kueue, client),
-        guards=_read(_guards, client),
+        kueue_pod=_read(_kueue_pod, client),
+        webhook=_read(_get, client, f"{GUARDS_API}/mutatingwebhookconfigurations/{WEBHOOK}"),
+        guards=_read(_guards, client, isinstance(served, ReadError) or MUTATING_API in served),
         priority_classes={
             name: _read(_get, client, KINDS["PriorityClass"].path(name=name)) for name in PRIORITY_CLASSES
         },
@@ -71,7 +79,7 @@ def read_facts(client: Client, rights: Iterable[Right], catalogue: Catalogue, at
         rights={right: _read(_is_allowed, client, right) is True for right in rights},
         nodes=problems,
         flavors=tuple(flavors),
-        store_bytes=_read(database_bytes, client),
+        store_bytes=metrics if isinstance(metrics, ReadError) else etcd_size.largest(metrics),
         stored_kib=_stored_kib(client),
     )
 
@@ -155,9 +163,19 @@ def _observed(client: Client, kind: str, at: datetime) -> list[ObservedObject]:
 def _served(client: Client) -> frozenset[str]:
     groups = client.json("GET", "/apis")["groups"]
     versions = {version["groupVersion"] for group in groups for version in group["versions"]}
-    resources = (_get(client, GUARDS_API) or {}).get("resources", ())
-    guards = {f"admissionregistration.k8s.io/v1/{r['name']}" for r in resources}
-    return frozenset(versions | guards)
+    differing = [version for version in versions if version.partition("/")[0] in DIFFERING_GROUPS]
+    kinds = {
+        f"{version}/{resource['name']}"
+        for version in differing
+        for resource in (_get(client, f"/apis/{version}") or {}).get("resources", ())
+    }
+    return frozenset(versions | kinds)
+
+
+def _metrics(client: Client) -> list[bytes]:
+    """Return the samples of the API server's metrics that the checks look at."""
+    wanted = (etcd_size.METRIC.encode(), capabilities.FEATURE_METRIC.encode())
+    return [line for line in client.lines(etcd_size.PATH) if line.startswith(wanted)]
 
 
 def _definitions() -> list[str]:
@@ -177,10 +195,19 @@ def _kueue(client: Client) -> Document | ReadError:
     return configuration
 
 
-def _guards(client: Client) -> tuple[Guard, ...]:
+def _kueue_pod(client: Client) -> Document | None:
+    pods = (
+        client.json("GET", KUEUE_PODS, query={"labelSelector": "control-plane=controller-manager"}).get("items") or []
+    )
+    containers = [container for pod in pods for container in pod["spec"]["containers"]]
+    return next((each for each in containers if each["name"] == "manager"), None)
+
+
+def _guards(client: Client, has_mutating: bool) -> tuple[Guard, ...]:
     kinds = {"validating": "Validating", "mutating": "Mutating"}
+    plurals = (VALIDATING, *((MUTATING,) if has_mutating else ()))
     guards: list[Guard] = []
-    for plural in (*GUARD_KINDS, *(f"{kind.removesuffix('ies')}ybindings" for kind in GUARD_KINDS)):
+    for plural in (*plurals, *(f"{plural.removesuffix('ies')}ybindings" for plural in plurals)):
         prefix = kinds[plural.partition("admission")[0]]
         kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
         items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []

@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Iterator
 
 from allocations.cluster.preflight.findings import APPLY, ok_or_problem, unreadable
-from allocations.cluster.preflight.guards import GUARD_KINDS
+from allocations.cluster.preflight.guards import VALIDATING
 from allocations.cluster.preflight.kueue import KUEUE_KINDS, KUEUE_VERSION
 from allocations.cluster.preflight.types import ClusterFacts, Finding, ReadError, Requirements
 
-MIN_VERSION = (1, 34, 2)
-TESTED_VERSION = "1.36"
+MIN_VERSION = (1, 35, 0)
+TESTED_VERSIONS = "1.35 to 1.37"
 
 
 def kubernetes_version(facts: ClusterFacts, _: Requirements) -> Iterator[Finding]:
@@ -24,21 +24,21 @@ def kubernetes_version(facts: ClusterFacts, _: Requirements) -> Iterator[Finding
         name,
         numbers >= MIN_VERSION,
         facts.version,
-        f"upgrade to {lowest} or later (DRA with NVIDIA's driver needs it; tested with {TESTED_VERSION})",
+        f"upgrade to {lowest} or later: 1.34 refuses guards that use CEL's flatten and distinct (tested with "
+        f"{TESTED_VERSIONS})",
     )
 
 
 def apis(facts: ClusterFacts, _: Requirements) -> Iterator[Finding]:
-    """Check that Dynamic Resource Allocation and admission policies are served."""
+    """Check that Dynamic Resource Allocation and ValidatingAdmissionPolicy are served."""
     if isinstance(facts.served, ReadError):
         yield unreadable("APIs", facts.served)
         return
     yield _served(
-        facts.served, "Dynamic Resource Allocation", "resource.k8s.io/v1", "upgrade to Kubernetes 1.34 or later"
+        facts.served, "Dynamic Resource Allocation", "resource.k8s.io/v1", "upgrade to Kubernetes 1.35 or later"
     )
-    for plural in GUARD_KINDS:
-        api = f"admissionregistration.k8s.io/v1/{plural}"
-        yield _served(facts.served, plural, api, f"the guards need it: upgrade to Kubernetes {TESTED_VERSION}")
+    api = f"admissionregistration.k8s.io/v1/{VALIDATING}"
+    yield _served(facts.served, VALIDATING, api, "the guards need it: upgrade to Kubernetes 1.35 or later")
 
 
 def _served(served: Collection[str], check: str, api: str, fix: str) -> Finding:

@@ -1,5 +1,7 @@
 """Builds the findings of preflight checks, and names the fixes that several checks share. Pure."""
 
+from collections.abc import Iterable
+
 from allocations.cluster.preflight.types import Finding, ReadError, Status
 
 APPLY = "kubectl apply --server-side -k deploy/cluster"
@@ -24,3 +26,15 @@ def ok_or_problem(check: str, is_ok: bool, found: str, fix: str) -> Finding:
 def unreadable(check: str, error: ReadError) -> Finding:
     """Return a problem: the portal may not read what the check needs."""
     return problem(check, f"not read: {error}", f"{APPLY}, and {USE_PORTAL_TOKEN}")
+
+
+def table(findings: Iterable[Finding]) -> str:
+    """Return a line for each finding; below one that is not ok, its fix."""
+    rows = list(findings)
+    width = max(len(finding.check) for finding in rows)
+    lines = []
+    for finding in rows:
+        lines.append(f"{finding.status:<8} {finding.check:<{width}}  {finding.found}")
+        if finding.fix:
+            lines.append(f"{'':<8} {'':<{width}}  → {finding.fix}")
+    return "\n".join(lines)

@@ -7,7 +7,8 @@ from allocations.cluster.preflight.findings import APPLY, ok_or_problem, unreada
 from allocations.cluster.preflight.types import ClusterFacts, Finding, ReadError, Requirements
 
 GUARD_PREFIX = "gpu-portal-"
-GUARD_KINDS = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
+VALIDATING, MUTATING = "validatingadmissionpolicies", "mutatingadmissionpolicies"
+MUTATING_API = f"admissionregistration.k8s.io/v1/{MUTATING}"
 PRIORITIES = {names.HOLDER_CLASS: 1_000_000_000, names.QUEUED_JOB_CLASS: 100}
 """Values of the portal's PriorityClasses, which never preempt."""
 
@@ -19,8 +20,11 @@ def guards(facts: ClusterFacts, requirements: Requirements) -> Iterator[Finding]
         yield unreadable(name, facts.guards)
         return
     by_key = {(guard.kind, guard.name): guard for guard in facts.guards}
+    # Where no MutatingAdmissionPolicy is served, the webhook does what they do: the check of mutation says whether.
+    has_mutating = isinstance(facts.served, ReadError) or MUTATING_API in facts.served
+    required = [guard for guard in requirements.guards if has_mutating or not guard.kind.startswith("Mutating")]
     wrong = []
-    for guard in requirements.guards:
+    for guard in required:
         installed = by_key.get((guard.kind, guard.name))
         if installed is None:
             wrong.append(f"{guard.kind} {guard.name} is missing")
@@ -28,7 +32,7 @@ def guards(facts: ClusterFacts, requirements: Requirements) -> Iterator[Finding]
             wrong.append(f"{guard.kind} {guard.name} is of another release")
         elif guard.fails_closed and not installed.fails_closed:
             wrong.append(f"{guard.kind} {guard.name} lets pass what it should refuse")
-    complete = f"{len(requirements.guards)} policies and bindings are in place"
+    complete = f"{len(required)} policies and bindings are in place"
     yield ok_or_problem(name, not wrong, "; ".join(wrong) or complete, APPLY)
     shipped = {(guard.kind, guard.name) for guard in requirements.guards}
     former = sorted(key for key in by_key if key[1].startswith(GUARD_PREFIX) and key not in shipped)

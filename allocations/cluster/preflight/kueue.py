@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from allocations.cluster.preflight.findings import ok, ok_or_problem
-from allocations.cluster.preflight.types import ClusterFacts, Finding, ReadError, Requirements, Status
+from allocations.cluster.preflight.types import ClusterFacts, Document, Finding, ReadError, Requirements, Status
 
 KUEUE_VERSION = "v1beta2"
 KUEUE_KINDS = ("workloads", "localqueues", "clusterqueues", "cohorts", "resourceflavors")
@@ -29,7 +29,10 @@ def visibility(facts: ClusterFacts, _: Requirements) -> Iterator[Finding]:
 def kueue_configuration(facts: ClusterFacts, requirements: Requirements) -> Iterator[Finding]:
     """Check Kueue's feature gates, integrations, resource settings and ``waitForPodsReady``."""
     name = "Kueue's configuration"
+    flags = _gates_of_flags(facts.kueue_pod)
     if isinstance(facts.kueue, ReadError):
+        if flags:  # Kueue reads its gates from its flags or from its configuration, never from both
+            yield _dra_gates(flags)
         gates = ", ".join(KUEUE_GATES_OFF)
         yield Finding(
             name,
@@ -42,11 +45,8 @@ def kueue_configuration(facts: ClusterFacts, requirements: Requirements) -> Iter
             "with recoveryTimeout and requeuingStrategy.backoffLimitCount",
         )
         return
-    switches = facts.kueue.get("featureGates") or {}
-    on = [gate for gate in KUEUE_GATES_OFF if switches.get(gate) is not False]
-    yield ok_or_problem(
-        "Kueue's DRA gates", not on, f"on: {', '.join(on)}" if on else "off", f"{KUEUE_MANUAL}: set them false"
-    )
+    switches = flags or facts.kueue.get("featureGates") or {}
+    yield _dra_gates(switches)
     off = [gate for gate in KUEUE_GATES_ON if switches.get(gate) is not True]
     shown = f"off: {', '.join(off)}" if off else "on"
     yield ok_or_problem("Kueue's observability gates", not off, shown, f"{KUEUE_MANUAL}: set them true")
@@ -72,6 +72,21 @@ def kueue_configuration(facts: ClusterFacts, requirements: Requirements) -> Iter
         f"{KUEUE_MANUAL}: add them to resources.excludeResourcePrefixes",
     )
     yield from _pods_ready(facts.kueue.get("waitForPodsReady") or {}, requirements)
+
+
+def _dra_gates(switches: Mapping[str, Any]) -> Finding:
+    on = [gate for gate in KUEUE_GATES_OFF if switches.get(gate) is not False]
+    fix = f"{KUEUE_MANUAL}: set them false. With them Kueue charges a claim for the pods that use it, beside its lease"
+    return ok_or_problem("Kueue's DRA gates", not on, f"on: {', '.join(on)}" if on else "off", fix)
+
+
+def _gates_of_flags(pod: Document | ReadError | None) -> dict[str, bool]:
+    """Return the feature gates that the flags of Kueue's container set; empty if none or unknown."""
+    if pod is None or isinstance(pod, ReadError):
+        return {}
+    flags = [argument.partition("=") for argument in (*pod.get("command", ()), *pod.get("args", ()))]
+    pairs = [pair for name, _, gates in flags if name == "--feature-gates" for pair in gates.split(",") if pair]
+    return {gate.strip(): value.strip().lower() == "true" for gate, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def _pods_ready(wait: Mapping[str, Any], requirements: Requirements) -> Iterator[Finding]:

@@ -76,11 +76,19 @@ class ClusterFacts:
     kueue: Document | ReadError
     """Kueue's configuration."""
     served: Collection[str] | ReadError
-    """``group/version`` of every API, and ``group/version/plural`` of the kinds of admission policies."""
+    """``group/version`` of every API, and ``group/version/plural`` of the kinds in the groups that differ between
+    versions of Kubernetes.
+    """
+    features: Mapping[str, bool] = field(default_factory=dict)
+    """Feature gate of the API server → whether it is on; empty if its metrics do not tell."""
     crds: Mapping[str, Collection[str] | ReadError] = field(default_factory=dict)
     """CustomResourceDefinition → versions served; empty if there is no such definition."""
     visibility: str = ""
     """Why Kueue's visibility API does not answer; "" if it does."""
+    kueue_pod: Document | ReadError | None = None
+    """The container of Kueue's pod: its image and arguments; None if there is no such pod."""
+    webhook: Document | ReadError | None = None
+    """The portal's MutatingWebhookConfiguration; None if there is none."""
     guards: Collection[Guard] | ReadError = ()
     priority_classes: Mapping[str, Document | ReadError | None] = field(default_factory=dict)
     """By name; None if it does not exist."""

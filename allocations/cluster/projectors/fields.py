@@ -8,7 +8,9 @@ from allocations.domain.observed_facts import Condition, Owner
 from quotas.catalog import quantities
 
 Raw = Mapping[str, Any]
-GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
+REQUESTED_PREFIXES = ("nvidia.com/", "deviceclass.resource.kubernetes.io/")
+"""Of resources by which containers ask for GPUs: of device plugins, and implicit ones of DeviceClasses (KEP-5004)."""
+GPU_PREFIXES = (*REQUESTED_PREFIXES, "gpu-portal.io/")
 MAX_MESSAGE_LENGTH = 800
 
 

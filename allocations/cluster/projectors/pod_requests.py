@@ -1,10 +1,10 @@
-"""Computes the resources that a pod requests: GPUs from device plugins, and CPU and memory of its node. Pure."""
+"""Computes the resources that a pod requests: GPUs by resource, and CPU and memory of its node. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from math import ceil
 
-from allocations.cluster.projectors.fields import Raw, whole
+from allocations.cluster.projectors.fields import REQUESTED_PREFIXES, Raw, whole
 from allocations.domain.observed_facts import NodeRequests
 from quotas.catalog import quantities
 
@@ -13,7 +13,7 @@ UNITS = {"cpu": 1000, "memory": 1}
 
 
 def gpu_requests(pod_spec: Raw) -> dict[str, int]:
-    """Return the most GPUs that a pod requests from device plugins at one time, by resource."""
+    """Return the most GPUs that a pod requests by resource, not by claim, at one time."""
     return dict(_peak(pod_spec, _gpu_limits))
 
 
@@ -49,7 +49,7 @@ def _peak(pod_spec: Raw, amounts: Callable[[Raw], Counter[str]]) -> Counter[str]
 def _gpu_limits(container: Raw) -> Counter[str]:
     resources = container.get("resources", {})
     amounts = {**resources.get("requests", {}), **resources.get("limits", {})}
-    return Counter({r: whole(a) for r, a in amounts.items() if r.startswith("nvidia.com/")})
+    return Counter({r: whole(a) for r, a in amounts.items() if r.startswith(REQUESTED_PREFIXES)})
 
 
 def _requests(owner: Raw) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ UNEVALUATED = "PendingEvaluation"
 NOT_YET = "Workload is pending evaluation"
 """How Kueue's message begins as soon as a Workload is in its queue, and before it looked whether it has quota."""
 
+PARENT_VARIANT = "kueue.x-k8s.io/parent-variant"
 SET_BY_CONTROLLERS = ("batch.kubernetes.io/", "kueue.x-k8s.io/", names.LABEL)
 LEGACY_JOB_LABELS = ("controller-uid", "job-name")
 
@@ -22,6 +23,8 @@ LEGACY_JOB_LABELS = ("controller-uid", "job-name")
 def workload(raw: Raw) -> WorkloadFacts | None:
     """Return the facts of a lease, or of a tenant's Job in a project's queue; None for other Workloads."""
     metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    if _is_variant(metadata):
+        return None
     job = job_owner(metadata)
     is_ours = metadata.get("labels", {}).get(names.MANAGED) == "true"
     if not is_ours and not (job and spec.get("queueName") == names.LOCAL_QUEUE):
@@ -50,6 +53,14 @@ def workload(raw: Raw) -> WorkloadFacts | None:
     if labels := _labels(spec):
         of_job["labels"] = labels
     return of_job
+
+
+def _is_variant(metadata: Raw) -> bool:
+    """Return whether Kueue made the Workload to try a flavor for another one (ConcurrentAdmission), which alone counts:
+    it belongs to that one, and from Kueue 0.20 has its name as a label.
+    """
+    owners = metadata.get("ownerReferences", ())
+    return PARENT_VARIANT in metadata.get("labels", {}) or any(owner["kind"] == "Workload" for owner in owners)
 
 
 def _labels(spec: Raw) -> dict[str, str]:
@@ -121,7 +132,7 @@ def cluster_queue(raw: Raw) -> ClusterQueueFacts:
         "pending": status.get("pendingWorkloads", 0),
         "reserving": status.get("reservingWorkloads", 0),
         "admitted": status.get("admittedWorkloads", 0),
-        "spec": raw.get("spec", {}),
+        **cohort(raw),
     }
     if active.get("status") == "False":
         facts["inactive"] = active["message"]
@@ -129,5 +140,8 @@ def cluster_queue(raw: Raw) -> ClusterQueueFacts:
 
 
 def cohort(raw: Raw) -> CohortFacts:
-    """Return the facts of a Cohort: its spec."""
-    return {"spec": raw.get("spec", {})}
+    """Return the facts of a Cohort: its spec, and whether ``status.effectiveQuota`` stands in its place."""
+    facts: CohortFacts = {"spec": raw.get("spec", {})}
+    if raw.get("status", {}).get("effectiveQuota"):
+        facts["overridden"] = True
+    return facts

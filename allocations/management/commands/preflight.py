@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from allocations.cluster.client import connect
 from allocations.cluster.preflight import checks, collect
-from allocations.cluster.preflight.types import Finding
+from allocations.cluster.preflight.findings import table
 from allocations.domain.objects import ObservedObject
 from allocations.reconcile.inventory import node_fact, slice_fact
 from portal.clusters import registry
@@ -58,14 +58,3 @@ def catalogue(
     """Return the problem of each node by name, and the names of the flavors that the portal would discover."""
     found = discover(map(node_fact, nodes), map(slice_fact, slices))
     return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]
-
-
-def table(findings: Iterable[Finding]) -> str:
-    rows = list(findings)
-    width = max(len(finding.check) for finding in rows)
-    lines = []
-    for finding in rows:
-        lines.append(f"{finding.status:<8} {finding.check:<{width}}  {finding.found}")
-        if finding.fix:
-            lines.append(f"{'':<8} {'':<{width}}  → {finding.fix}")
-    return "\n".join(lines)

@@ -6,6 +6,7 @@ full, compared and written. The pass after a failed one does its work.
 """
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -162,12 +163,14 @@ def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
     """Publish until `stop` is set; apply a change of the fleet file, the state or a MIG layout at once."""
     api = Api(kubeconfig)
     publisher = Publisher(api)
+    version: tuple[int, int] | None = None
     published_source: object = None
     desired_objects: Desired = ({}, {})
     while not stop.is_set():
         try:
+            version = version or _version(api)
             changes, _ = state.read(api)
-            fleet = _fleet(fleet_file, fleet_file.stat().st_mtime_ns).with_extra(changes.extra)
+            fleet = _fleet(fleet_file, fleet_file.stat().st_mtime_ns).on(version).with_extra(changes.extra)
             observed_nodes = publisher.list_metadata(NODES)
             managed_cards = mig_manager.step_all(fleet, observed_nodes, lambda node: in_use(api, node))
             if (source := (fleet, changes.taints, managed_cards)) != published_source:
@@ -184,6 +187,11 @@ def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
         except (ApiError, urllib3.exceptions.HTTPError) as error:
             log.warning("this pass failed, the next may not: %s", error)
         stop.wait(PASS_EVERY_S)
+
+
+def _version(api: Api) -> tuple[int, int]:
+    numbers = re.findall(r"\d+", api.get("/version")["gitVersion"])
+    return int(numbers[0]), int(numbers[1])
 
 
 @lru_cache(maxsize=1)

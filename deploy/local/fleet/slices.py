@@ -52,7 +52,9 @@ def _devices(fleet: Fleet, kind: Kind, slot: Slot, taints: Mapping[str, Sequence
         devices = fixed_devices.instances(TABLES[kind.card.mig_table], kind.mig.layout or {}, slot, common)
     else:
         devices = partitions.devices(TABLES[kind.card.mig_table], slot, common)
-    return sorted((_tainted(device, slot, taints) for device in devices), key=lambda device: str(device["name"]))
+    tainted = (_tainted(device, slot, taints) for device in devices)
+    published = (device for device in tainted if fleet.has_device_taints or "taints" not in device)
+    return sorted(published, key=lambda device: str(device["name"]))
 
 
 def _tainted(device: Device, slot: Slot, taints: Mapping[str, Sequence[Taint]]) -> Device:

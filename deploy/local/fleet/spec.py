@@ -13,6 +13,8 @@ from quotas.catalog.mig_tables import TABLES
 
 Added = Mapping[str, Mapping[str, int]]
 
+# DRAPartitionableDevices, DRAConsumableCapacity and DRADeviceTaints are on by default from here.
+DEVICE_FEATURES_SINCE = (1, 36)
 # The fleet of the demo and of the tests.
 FLEET_FILE = Path(__file__).parent.parent / "fleet.yaml"
 
@@ -108,6 +110,19 @@ class Fleet:
     gfd_timestamp: int
     mig_configs: Mapping[str, Mapping[str, int]]
     kinds: tuple[Kind, ...]
+    has_device_taints: bool = True
+
+    def on(self, version: tuple[int, int]) -> "Fleet":
+        """Return what NVIDIA's DRA driver can publish on a version of Kubernetes.
+
+        Before 1.36 the API server drops counters, shares and taints of devices: whole cards and their slices would be
+        given out together. So cards are published whole, and unhealthy ones not at all.
+        """
+        if version >= DEVICE_FEATURES_SINCE:
+            return self
+        kinds = (replace(kind, shares=0) for kind in self.kinds)
+        whole = (replace(kind, mig=None) if kind.mig and kind.mig.strategy == "dynamic" else kind for kind in kinds)
+        return replace(self, kinds=tuple(whole), has_device_taints=False)
 
     def with_extra(self, extra: Mapping[str, int]) -> "Fleet":
         """Return the fleet with this many more nodes of each kind; raise ValueError naming an unknown kind."""

@@ -66,7 +66,7 @@ def tour_of(home: Path, url: str, folder: Path) -> None:
 def play(tour: Tour) -> None:
     title(f"What {MEMBER} is offered")
     acts.catalogue(tour)
-    title(f"A hold of 2 {acts.DRA} by DRA")
+    title(f"A hold of 2 {tour.by_claim} by DRA")
     by_claim = acts.hold_by_claim(tour)
     title(f"A hold of 1 {acts.DEVICE_PLUGIN} by device plugin")
     by_count = acts.hold_by_count(tour)

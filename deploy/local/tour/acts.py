@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from deploy.local.tour.kube import Kubectl
 from deploy.local.tour.rest import Portal
 
 PROJECT = "vision-train"
-DRA, DEVICE_PLUGIN = "h100/whole", "l40s/whole"
+DEVICE_PLUGIN = "l40s/whole"
 
 
 @dataclass
@@ -27,6 +28,15 @@ class Tour:
     folder: Path
     say: Callable[[str], None]
     allocation_ids: list[str] = field(default_factory=list)
+
+    @cached_property
+    def by_claim(self) -> str:
+        """Return an offering of whole cards that the fleet publishes by DRA."""
+        offered = self.portal.get("offerings", project=PROJECT, kind="whole")["results"]
+        found = next((row["id"] for row in offered if row["flavor"]["path"] == "dra"), None)
+        if found is None:
+            raise LocalError("the fleet publishes no whole card by DRA")
+        return str(found)
 
     def request(self, offering: str, count: int) -> dict[str, Any]:
         row = self.portal.post("allocations", project=PROJECT, offering=offering, count=count, hours=1, purpose="tour")
@@ -68,7 +78,7 @@ def catalogue(tour: Tour) -> None:
 
 def hold_by_claim(tour: Tour) -> dict[str, Any]:
     """Hold two whole cards by one claim (DRA); the portal names each card, and the cluster agrees."""
-    row = tour.hold(DRA, 2)
+    row = tour.hold(tour.by_claim, 2)
     if len(row["devices"]) != 2:
         raise LocalError(f"{row['name']} should show two devices, and shows {row['devices']}")
     uuids = _uuids(tour.admin)

@@ -11,14 +11,15 @@ from allocations.capacity import pool_use
 from allocations.capacity.fleet import Fleet
 from allocations.capacity.pool_use import PoolUse
 from allocations.capacity.usage import CurrentUsage
+from allocations.cluster.preflight.types import Finding, Status
 from allocations.limits.services import text
 from allocations.queues import kueue_state, waiting
 from frontend.presenters import fleet, model_use, prices
-from frontend.presenters.home import health
 from frontend.presenters.home.counters import Counter, first_of
-from frontend.presenters.home.health import Check
 from frontend.presenters.home.leads import WaitingLine, waiting_lines
 from frontend.presenters.model_use import ModelLine
+from portal.operations.doctor import collect
+from portal.operations.doctor.checks import run_checks
 from portal.tenants import access
 from portal.tenants.models import User
 from quotas.catalog import faults
@@ -56,11 +57,15 @@ class Operations:
     not_priced: Mapping[str, Sequence[str]]
     drift: int
     objects: int
-    checks: Sequence[Check]
+    checks: Sequence[Finding]
 
     @property
     def has_blocked(self) -> bool:
         return any(line.blocked for line in self.models)
+
+    @property
+    def to_look_at(self) -> Sequence[Finding]:
+        return [one for one in self.checks if one.status is not Status.OK]
 
     @property
     def waiting_total(self) -> int:
@@ -90,7 +95,7 @@ def operations(user: User, capacity: Fleet, usage: CurrentUsage) -> Operations:
         not_priced=prices.without_price(capacity.index.listed(), capacity.prices),
         drift=sum(bool(one.problem or one.differences) for one in kueue),
         objects=len(kueue),
-        checks=health.checks(),
+        checks=run_checks(collect.facts()),
     )
 
 
@@ -140,7 +145,7 @@ def _proposed(found: Operations) -> tuple[int, str]:
 
 
 def _unhealthy(found: Operations) -> tuple[int | str, str]:
-    bad = [one.name for one in found.checks if not one.is_good]
+    bad = [one.check for one in found.checks if one.status is Status.PROBLEM]
     return len(bad), first_of(bad) or "all checks pass"
 
 

@@ -10,6 +10,8 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "user",
             "columns",
-            models.JSONField(blank=True, default=dict, editable=False, help_text="chosen columns, by list"),
+            models.JSONField(
+                blank=True, db_default={}, default=dict, editable=False, help_text="chosen columns, by list"
+            ),
         ),
     ]

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='preset',
             name='query',
-            field=models.TextField(blank=True, editable=False),
+            field=models.TextField(blank=True, db_default='', default='', editable=False),
         ),
         migrations.AlterField(
             model_name='preset',

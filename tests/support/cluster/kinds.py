@@ -43,10 +43,15 @@ def read(documents: Iterable[dict[str, Any]]) -> Iterator[Kind]:
 
 
 def find(kinds: Iterable[Kind], name: str, api_version: str = "") -> Kind | None:
-    """Return the kind by its name or plural, as kubectl reads them: pod, pods or workloads.kueue.x-k8s.io."""
+    """Return the kind by its name or plural, as kubectl reads them: pod, pods or workloads.kueue.x-k8s.io. A workload
+    of no group is Kueue's, not the scheduler's.
+    """
     short, _, group = name.lower().partition(".")
-    for kind in kinds:
-        is_named = short in (kind.name.lower(), kind.plural) and group in ("", kind.group)
-        if is_named and api_version in ("", kind.api_version):
-            return kind
-    return None
+    found = [
+        kind
+        for kind in kinds
+        if short in (kind.name.lower(), kind.plural)
+        and group in ("", kind.group)
+        and api_version in ("", kind.api_version)
+    ]
+    return min(found, key=lambda kind: kind.group == "scheduling.k8s.io", default=None)

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from deploy.local.control_plane import gangs
 from deploy.local.home import Home
 from tests.support.cluster import kinds
 from tests.support.cluster.api_client import NAMESPACED, Answer, ApiClient
@@ -163,7 +164,8 @@ def staged(home: Home, folder: Path) -> Iterator[Stage]:
             for account in (names["person"], f"{names['person']}-viewer")
         )
         _see_the_guards_act(portal, tenant)
-        yield Stage(admin, portal, tenant, viewer, names | _make_honest_things(tenant) | {"huge": "x" * HUGE, **TEXTS})
+        names |= _make_honest_things(tenant)
+        yield Stage(admin, portal, tenant, viewer, names | {"huge": "x" * HUGE, "gangs": gangs(), **TEXTS})
     finally:
         _take_all_away(admin, portal, names)
 

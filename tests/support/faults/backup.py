@@ -1,33 +1,34 @@
-"""Dumps and restores the portal's database with its grants, by PostgreSQL's own programs, as its owner."""
+"""Backs up and restores the running portal's database by its own commands, as the owner of the tables."""
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
+import psycopg
 from django.db import connections
-from psycopg.conninfo import conninfo_to_dict
 
+from deploy.local.home import APPLICATION_ROLE, REPOSITORY
 from deploy.local.stores import postgres_binaries
 
-
-def dump(path: Path) -> Path:
-    _run("pg_dump", "--format=custom", f"--file={path}")
-    return path
+OWNER_URL = "DATABASE_OWNER_URL"
 
 
-def restore(path: Path) -> None:
-    """Restore the database from the dump; no other client may be connected."""
+def dump(folder: Path) -> Path:
+    _manage("backup", str(folder), f"--programs={postgres_binaries()}")
+    return folder
+
+
+def restore(folder: Path) -> None:
+    """Restore the database, emptied, from the backup; no other client may be connected."""
     connections.close_all()
-    _run("psql", "--quiet", "--command=DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    _run("pg_restore", "--no-owner", "--single-transaction", f"--dbname={_place()['dbname']}", str(path))
+    with psycopg.connect(os.environ[OWNER_URL], autocommit=True) as owner:
+        owner.execute("DROP SCHEMA public CASCADE")
+        owner.execute("CREATE SCHEMA public")
+    _manage("restore", str(folder), f"--programs={postgres_binaries()}")
+    _manage("grant", APPLICATION_ROLE)
 
 
-def _run(program: str, *arguments: str) -> None:
-    place = _place()
-    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
-    env = {**os.environ, **{variable: place[key] for key, variable in names.items() if key in place}}
-    subprocess.run([str(postgres_binaries() / program), *arguments], env=env, check=True, capture_output=True)
-
-
-def _place() -> dict[str, str]:
-    return {key: str(value) for key, value in conninfo_to_dict(os.environ["DATABASE_OWNER_URL"]).items()}
+def _manage(*arguments: str) -> None:
+    env = {**os.environ, "DATABASE_URL": os.environ[OWNER_URL]}
+    subprocess.run([sys.executable, "-m", "manage", *arguments], cwd=REPOSITORY, env=env, check=True)

@@ -54,9 +54,19 @@
   }
   setInterval(countDown, 15000);
 
+  const EACH = 'tbody input[type="checkbox"]';
+  document.addEventListener("change", ({ target }) => {
+    if (!target.matches("[data-choose-all]")) return;
+    for (const box of target.closest("table").querySelectorAll(EACH)) box.checked = target.checked;
+  });
+  function showChooseAll(root) {
+    for (const all of root.querySelectorAll("[data-choose-all]")) all.hidden = !all.closest("table").querySelector(EACH);
+  }
+
   function enhance(root) {
     countDown();
     addCopyButtons(root);
+    showChooseAll(root);
   }
   enhance(document);
   document.addEventListener("htmx:afterSwap", () => enhance(document));
