@@ -109,7 +109,8 @@ def page(results: list[tuple[str, str]], commit: str) -> str:
 For the platform team: the chart and the image, installed by Helm on a local control plane as
 [Install on your cluster](install.md) says. Written by `make delivery WRITE=1` on {datetime.now(UTC):%Y-%m-%d} with the
 image of commit {commit[:12]}. Pods of the chart run from the image's own files,
-non-root and read-only, with their own commands, Secrets, tokens and probes; kubelets and the network between pods are simulated.
+non-root and read-only, with their own commands, Secrets, tokens and probes; kubelets and the network between pods are
+simulated.
 
 | step | result |
 |---|---|
