@@ -31,11 +31,12 @@ class Tour:
 
     @cached_property
     def by_claim(self) -> str:
-        """Return an offering of whole cards that the fleet publishes by DRA."""
+        """Return an offering of whole cards, of which the fleet publishes two by DRA."""
         offered = self.portal.get("offerings", project=PROJECT, kind="whole")["results"]
-        found = next((row["id"] for row in offered if row["flavor"]["path"] == "dra"), None)
+        by_dra = (row["id"] for row in offered if row["flavor"]["path"] == "dra" and row["capacity"]["total"] >= 2)
+        found = next(by_dra, None)
         if found is None:
-            raise LocalError("the fleet publishes no whole card by DRA")
+            raise LocalError("the fleet publishes no two whole cards by DRA")
         return str(found)
 
     def request(self, offering: str, count: int) -> dict[str, Any]:
