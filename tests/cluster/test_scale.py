@@ -68,7 +68,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
     eventually(lambda: {kind: _created(kubectl, project, kind, before) for kind in OWNED} == expected)
     for kind, name in AppliedObject.objects.filter(target=f"local/allocation:{row.pk}").values_list("kind", "name"):
         if "/" not in kind:
-            metadata = json.loads(kubectl("get", kind, name, "-n", project.namespace, "-o", "json"))["metadata"]
+            metadata = json.loads(kubectl("get", "--raw", KINDS[kind].path(project.namespace, name)))["metadata"]
             assert metadata.get("generation", 1) == 1, f"{kind} {name} was changed"
             assert AppliedObject.objects.get(kind=kind, namespace=project.namespace, name=name).uid == metadata["uid"]
     assert row.transitions.filter(type="phase", to_phase="active").count() == 1

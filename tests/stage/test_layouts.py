@@ -44,7 +44,7 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("create", "namespace", name)
     yield name
     kubectl("delete", "pods", "--all", "-n", name, "--force", "--ignore-not-found")
-    kubectl("delete", "workloads,resourceclaims,localqueues", "--all", "-n", name, "--timeout=50s")
+    kubectl("delete", "workloads.kueue.x-k8s.io,resourceclaims,localqueues", "--all", "-n", name, "--timeout=50s")
     kubectl("delete", "clusterqueues", "-l", f"layouts={name}", "--wait=false")
     kubectl("delete", "namespace", name, "--wait=false")
 
