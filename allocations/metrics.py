@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min, Q
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -23,7 +24,6 @@ from portal.tenants.models import Project
 from quotas.costs import ledger, selectors
 from quotas.metering import clock_skew, ledger_starts, proofs
 
-FLEET_MAX_AGE_S = 10
 QUANTILES = (0.5, 0.95)
 WAITS = """
     SELECT percentile_cont(%s) WITHIN GROUP (
@@ -100,7 +100,7 @@ class UseMetrics(Collector):
             "Units of a pool: total, held by allocations and queued Jobs, unmanaged, or blocked by their node.",
             labels=["pool", "state"],
         )
-        capacity = fleet(FLEET_MAX_AGE_S)
+        capacity = fleet(settings.FLEET_MAX_AGE_S)
         for one in pool_use.of_fleet(capacity, Availability(fleet=capacity).usage):
             for state in ("total", "held", "unmanaged", "blocked"):
                 found.add_metric([one.pool.key, state], float(getattr(one, state)))

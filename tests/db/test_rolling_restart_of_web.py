@@ -46,8 +46,8 @@ def test_no_request_is_lost_while_each_web_process_is_replaced(database: None, m
                 stack.close()  # SIGTERM, until it has ended
                 load.addresses.remove(address)
         assert load.lost == []
-        assert set(load.answers) == {200}
-        assert len(load.answers) > REPLACED * PER_S
+        assert set(load.answers) <= {200, 429}  # of one person, who may only ask so much a minute
+        assert load.answers.count(200) > REPLACED * PER_S
 
 
 def test_a_web_process_that_is_told_to_stop_answers_new_connections_until_it_refuses_them(

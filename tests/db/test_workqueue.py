@@ -256,6 +256,8 @@ def test_the_sweep_hints_at_what_is_due_longest_first(sent):
 
 
 def test_who_reconciles_a_target_knows_the_last_request_that_enqueued_it_and_passes_it_on():
+    structlog.contextvars.clear_contextvars()  # of a request in an earlier test
+
     def enqueue_other(_):
         workqueue.enqueue(targets.inventory(LOCAL))
 
